@@ -16,7 +16,7 @@ from jaxbench.report.drawing import canvas
 
 hypothesis.settings.register_profile("jaxbench", deadline=None)  # a busy machine is no failure
 hypothesis.settings.load_profile("jaxbench")
-# A shell that starts the tests in the background lets them, and all their children, ignore Ctrl-C, which some tests send.
+# A shell that starts the tests in the background lets them and their children ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.set_threshold(50_000)  # tracing makes many long-lived objects: garbage collection took a tenth of the tests' time
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {UNOPTIMISED}".strip()

@@ -119,11 +119,11 @@ CASES |= {(name, 3 if verb.answers else 2): lambda path, name=name: (name, "--ba
 CASES |= {("run --dry_run", 2): lambda path: ("run", "mlq", "--dry_run"), ("help", 2): lambda path: ("help", "--bad=3")}
 # Separate tests cover the others.
 ELSEWHERE = {
-    ("ab", 1): "tests/features/comparison/test_measured.py::test_pairs_are_measured_until_the_answer_and_continued",
+    ("ab", 1): "tests/features/comparison/test_verdicts.py::test_pairs_are_measured_until_the_answer_and_continued",
     ("launch", 1): "tests/cluster/test_launchers.py::test_an_exit_code_comes_back_through_mpirun",
     ("gallery", 0): "tests/suites/test_papers.py::test_the_gallery_has_every_paper_and_escapes_what_runs_say",
-    ("check", 1): "tests/features/comparison/test_measured.py::test_a_gate_from_calibration_to_alarm",
-    ("calibrate", 0): "tests/features/comparison/test_measured.py::test_a_gate_from_calibration_to_alarm",
+    ("check", 1): "tests/features/comparison/test_verdicts.py::test_a_gate_from_calibration_to_alarm",
+    ("calibrate", 0): "tests/features/comparison/test_verdicts.py::test_a_gate_from_calibration_to_alarm",
     ("repro", 0): "tests/features/cards/test_agreement.py::test_the_same_again_is_within",
     ("repro", 1): "tests/features/cards/test_agreement.py::test_slower_is_outside",
     ("repro", 2): "tests/features/cards/test_agreement.py::test_one_sample_cannot_be_told",

@@ -14,7 +14,7 @@ from jaxbench import discovery, levers
 from jaxbench.core import reference
 from jaxbench.measure.arm import Arms
 from jaxbench.workloads import Field, TrainWorkload
-from jaxbench.workloads.levers.freeze import stateful
+from jaxbench.workloads.levers import stateful
 
 KEY = jax.random.PRNGKey(0)
 TINY = types.ModuleType("tiny")  # a preset that changes nothing else

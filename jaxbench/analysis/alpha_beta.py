@@ -25,7 +25,7 @@ from jaxbench.digits import digits
 from jaxbench.records.manifest import LinkFit, MachineProfile, Surroundings
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 
-MIN_SIZES = 3
+MIN_SIZES = 3  # two sizes lie on a line whatever they are
 SEARCHES = 40  # each keeps two thirds of the interval of log-odds, so 0.5 units shrink by a factor of 1e-7
 POOR = 0.25  # with at least this misfit, the line does not describe the times
 
@@ -134,6 +134,8 @@ def _solved(fit: AlphaBetaFit, rows: list[Row]) -> AlphaBetaFit:
     residuals = 1 - (alpha + sizes * inverse) / times
     if not inverse > 0:
         return dataclasses.replace(fit, why_not="no bandwidth term: time does not grow with size")
+    # All sizes are drawn together, so that a slow round is slow for all of them, as it was measured; each draw is
+    # refitted.
     draws = np.stack([row.timing.step_draws for row in rows], axis=1)
     refits = solve(sizes, draws[np.isfinite(draws).all(axis=1)])
     rounds = min(row.timing.rounds for row in rows)
@@ -169,6 +171,7 @@ def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
     Returns:
       (draws, 2): alpha in seconds, 1/beta in seconds per byte.
     """
+    # Sizes relative to the largest, so that both terms have the same scale whatever the units are.
     unit = sizes.max()
     logs = np.log(times)
 
@@ -177,9 +180,11 @@ def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
         share = special.expit(odds)[:, None]
         return logs - np.log(share + special.expit(-odds)[:, None] * (sizes / unit))
 
+    # The grid finds the region of the minimum. Its infinite ends are the two pure lines, which no finite odds reach.
     grid = np.concatenate([[-np.inf], np.arange(-24, 18, 0.25), [np.inf]])
     best = np.stack([distances(odds[None]).var(axis=1) for odds in grid]).argmin(axis=0)
     low, high = (grid[np.clip(best + step, 1, len(grid) - 2)] for step in (-1, 1))
+    # Ternary search: the variance has one minimum between the neighbours of the best grid point.
     for _ in range(SEARCHES):
         left, right = low + (high - low) / 3, high - (high - low) / 3
         lower = distances(left).var(axis=1) <= distances(right).var(axis=1)
@@ -262,6 +267,7 @@ def collective_s(
 def _whole_mesh_link(op: str, group: tuple[int, int, int], card: MachineProfile) -> LinkFit | None:
     """The profile's link over a whole mesh of (devices, processes, hosts); float32 if that was measured."""
     whole = [link for link in card["links"] if link["op"] == op and link_group(link) == group]
+    # Links along one axis of a grid are left out: the other groups of that axis communicate at the same time.
     whole = [link for link in whole if "x" not in str(link.get("mesh", "")) and link.get("bus_bytes_per_s")]
     return min(whole, key=lambda link: link["dtype"] != "float32", default=None)
 

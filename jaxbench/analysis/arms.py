@@ -87,7 +87,9 @@ def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Row:
         why = f"its baseline {baseline.point.point} has no times"
         return dataclasses.replace(row, verdict="cannot tell", why=why)
     ratio = paired_ratio.ratio(row, baseline)
+    # Arms may have other batches, so they are judged by examples per second.
     gain = ratio.under(row.point.examples / baseline.point.examples)
+    # A part of a step does less work, so "faster" would say nothing.
     same_part = row.point.levers.get("part") == baseline.point.levers.get("part")
     verdict, why = judge(row, baseline, gain) if same_part else ("", "")
     return dataclasses.replace(row, ratio=ratio, gain=gain, memory_ratio=memory, verdict=verdict, why=why)
@@ -105,6 +107,7 @@ def _with_latency(row: Row) -> Row:
     weights, differing = draws.of(units), draws.differing(row.point.point, units)
 
     def percentile(q: float) -> Estimate:
+        # A latency that occurred, and not a mean of two, as in `quantile`.
         value = float(np.quantile(samples, q, method="inverted_cdf"))
         drawn = draws.widened(value, quantile(samples, owners, weights, q), units)
         return estimate(value, drawn * differing, rounds=len(rounds))

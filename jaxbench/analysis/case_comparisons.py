@@ -18,7 +18,7 @@ from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.records.manifest import Manifest
 from jaxbench.statistics import paired_ratio
-from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate, over_seeds
+from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate, estimate, over_seeds
 
 VIEWS = ("curves", "versus")  # the views that compare implementations over sizes
 RISING = 1.1  # above this ratio between the rates of the two largest sizes, the throughput has not levelled off
@@ -142,7 +142,7 @@ def find_crossings(rows: list[Row]) -> list[Crossing]:
 
 def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, list[Row]]) -> Crossing | None:
     one, other = ({_elements(row): row for row in family[name]} for name in names)
-    sizes = sorted(one.keys() & other.keys())
+    sizes = sorted(one.keys() & other.keys())  # a ratio needs both in the same rounds
     if not sizes:
         return None
     ratios = {size: paired_ratio.ratio(one[size], other[size]) for size in sizes}
@@ -153,6 +153,8 @@ def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, lis
     from_, below = None, None
     if last:
         index = len(sizes) - 1
+        # Backwards from the largest size: an inconclusive size ends the range, so `from_` claims no more than was
+        # shown.
         while index > 0 and winners[index - 1] == last:
             index -= 1
         from_ = sizes[index]
@@ -210,6 +212,7 @@ def _half(sizes: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]
       (draws,) the index of that size, and (draws,) the size interpolated between its predecessor and it, in logarithms.
     """
     half = rates.max(axis=1) / 2
+    # The first size, not the last: beyond the best rate, caches can make a series slower again.
     index = (rates >= half[:, None]).argmax(axis=1)
     draws, before = np.arange(len(rates)), np.maximum(index - 1, 0)
     low, high = np.log(rates[draws, before]), np.log(rates[draws, index])
@@ -283,7 +286,7 @@ def find_splits(rows: Sequence[Row]) -> list[CallSplit]:
         size = row.point.elements or 0
         sizes = [other.point.elements or 0 for other in wholes if other.point.op == row.point.op]
         waited, start = (by_key.get(key(row, _shape(size), impl)) for impl in (WAITED, START))
-        if size not in (min(sizes), max(sizes)) or waited is None or start is None:
+        if size not in (min(sizes), max(sizes)) or waited is None or start is None:  # latency, and throughput
             continue
         times = paired_ratio.times([row, waited, start])
         at, draws = times.step_s, times.draws
@@ -353,7 +356,7 @@ def _way(rows: Sequence[Row], base: Sequence[Row]) -> Way:
     missed = sum(row.point.check_ok is False for row in rows)
     found = over_seeds(row.timing.step_s.value for row in rows)
     steps = over_seeds(row.point.outcome(STEPS) for row in rows)
-    bases = {row.point.shape: row for row in base if row.point.check_ok is not False}
+    bases = {row.point.shape: row for row in base if row.point.check_ok is not False}  # by seed, which the shape names
     pairs = [(bases[row.point.shape], row) for row in rows if row.point.shape in bases]
     whole = pairs and not missed and len(bases) == len(base)
     return Way(
@@ -454,7 +457,7 @@ def _verdict(dtype: str, devices: int, column: str, rows: list[Row], table: pd.D
         ends = f"{payload(table.index[0])} to {payload(table.index[-1])}"
         return _none(dtype, devices, f"no payload of {dtype} is in the published range, {ends}")
     last = shares[-1]
-    large = [share.ratio.value for share in shares if share.payload_bytes >= LARGE_BYTES]
+    large = [share.ratio.value for share in shares if share.payload_bytes >= LARGE_BYTES]  # small ones measure latency
     others = [float(interpolate(table[name], last.payload_bytes)) for name in table.columns]
     slower = sum(value < last.busbw.value for value in others)
     return PublishedVerdict(
@@ -486,7 +489,7 @@ def _published_sentence(verdict: PublishedVerdict) -> str:
     words = {
         "cannot tell": "Inconclusive whether this is normal"
         if last.ratio.has_interval
-        else "Unknown whether this is normal, without an interval (fewer than 3 rounds)",
+        else f"Unknown whether this is normal, without an interval (fewer than {MIN_ROUNDS} rounds)",
         "normal": "This is normal",
         "low": "This is lower than normal",
         "high": "This is higher than normal",

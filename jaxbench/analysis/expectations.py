@@ -96,6 +96,7 @@ def worst(answers: Iterable[str]) -> str:
 def complete(expected: str, points: Sequence[MeasuredPoint], *, unit: str = "programs") -> Item:
     """The expectation that all of these points were measured. A failed point is a violation, and a missing point is
     unknown. Unsupported points are left out."""
+    # A strategy that cannot run a model, and says so, is no fault of either.
     points = [point for point in points if point.status != "unsupported"]
     order = ("failed", "partial", "missing")
     unmeasured = [f"{p.point}: {p.reason}" for status in order for p in points if p.status == status]
@@ -107,6 +108,7 @@ def item(expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, 
     """An expectation about `judged` programs. wrong: a sentence for each violation."""
     if not judged:
         return _unknown(expected, "nothing that could be judged was measured.")
+    # A program may have several violations, so there may be more sentences than programs.
     right = max(0, judged - len(wrong))
     return Item(
         expected=expected, found=f"{right} of {judged} {unit}", agrees=NO if wrong else YES, judged=judged, right=right,
@@ -210,6 +212,7 @@ def of_peak(rows: Sequence[Row], manifest: Manifest) -> Item:
         known += 1
         share = 100 * best.flop_per_s.value / peak.flop.rate
         shown.append(f"{dtype} {rate}, {share:.0f} % of {quantities.flops(peak.flop.rate, dtype)}")
+        # The fastest of many products is fast by chance, too, so the lower end of its interval must be above the peak.
         lower = best.flop_per_s.lo if best.flop_per_s.has_interval else best.flop_per_s.value
         if lower > roofline.SLACK["catalogue"] * peak.flop.rate:
             wrong.append(f"{best.point.point}: {shown[-1]}")

@@ -46,7 +46,7 @@ CALL_LAUNCHES = 15.0
 # their devices wait for each other, and rows with too few rounds for an interval, because one disturbed round may
 # decide.
 CROWDED = 2.0
-FEW_ROUNDS = 4.0
+FEW_ROUNDS = 4.0  # wide, because there is no interval to say how wide
 # An iteration of an empty program takes no time: a slope below this share of a launch counts as zero, with either sign.
 NOTHING = 0.01
 # Without a loop, the second clock is the slope between blocks of K and 2 K calls.
@@ -127,6 +127,7 @@ def two_clocks(point: MeasuredPoint, timing: Timing, loop: LoopTime) -> Gate:
     if not loop.iteration_s.known:
         return blocks(point, timing.clock_ratio)
     call_s, iteration_s, launch_s = timing.step_s.value, loop.iteration_s.value, _launch_s(point)
+    # Both limits compare a whole interval, so noise alone refuses no row.
     lo, hi = _ends(loop.ratio)
     text = f"a call takes {seconds(call_s)}, an iteration of the loop {seconds(iteration_s)}"
     launches = ITERATION_LAUNCHES.get(point.platform, ITERATION_LAUNCHES_ELSEWHERE)
@@ -138,8 +139,10 @@ def two_clocks(point: MeasuredPoint, timing: Timing, loop: LoopTime) -> Gate:
         part = f"an iteration takes {100 * max(0.0, loop.ratio.value):.2g} % of the time of a call"
         why = "its work was removed or hoisted, or the calls wait for something else"
         return Gate(name=TWO_CLOCKS, passed=False, reason=f"{part}, {why}: {text}")
+    # Nothing is refused here: a loop of tiny work can end up within the noise of its own launch.
     if min(loop.iteration_s.value, _ends(loop.iteration_s)[0]) <= 0:
         return Gate(name=TWO_CLOCKS, passed=None, reason=f"unknown: the loop is too short to be timed ({text})")
+    # The row passes, but its rate describes the launch. Figures of bandwidth put it on no line.
     if hi < LOOP_FASTER:
         part = f"launch-bound: {100 * (1 - loop.ratio.value):.0f} % of the time per call is launch overhead"
         return Gate(name=TWO_CLOCKS, passed=True, reason=f"{part} ({text})", launch_bound=True)
@@ -190,6 +193,7 @@ CONTRADICTION = "this number or the machine profile is wrong ('jaxbench machine'
 
 def roofline(step_s: Estimate, demands: tuple[Demand, ...]) -> Gate:
     """No call is shorter than its FLOPs, its bytes or its payload would take at their ceilings."""
+    # The demands of a call can overlap (compute next to memory traffic), so the largest one bounds it, not their sum.
     known = [(d.least_s / d.limit.slack, d) for d in demands if d.limit.known]
     needed_s, binding = max(known, key=lambda pair: pair[0], default=(0.0, None))
     if binding is not None and _ends(step_s)[1] < needed_s:
@@ -241,6 +245,7 @@ def inputs(point: MeasuredPoint) -> Gate:
     """Not all inputs are zero. Zeros hide wrong results, and they multiply faster on hardware with a power limit."""
     if point.case is None:
         return Gate(name=INPUTS, passed=None, reason="unknown: there is no record of its inputs")
+    # A single value may be zero by chance.
     all_zero = point.case.zeros >= 1 and (point.elements or 0) != 1
     return Gate(name=INPUTS, passed=not all_zero, reason="every input value is zero" if all_zero else "")
 
@@ -250,6 +255,7 @@ def right(point: MeasuredPoint) -> Gate:
     record = point.case
     if record is None:
         return Gate(name=RIGHT, passed=None, reason="unknown: there is no record of its result")
+    # Whether the program waits for the host is another gate's question.
     checks = [v for v in record.checks if v.name != HOST]
     failed = [v.reason for v in checks if not v.ok]
     if record.wrong or failed:
@@ -313,6 +319,7 @@ def step_flops_done(point: MeasuredPoint) -> Gate:
     if point.record is None or PART.of(point.levers) != "step":
         return Gate(name=FLOPS_DONE, passed=None, reason="unknown: the formula is of a whole step")
     passport = point.record.passport
+    # The larger count: the compiler's own leaves out library calls, and the parsed one knows products only.
     counts = (passport.product_flops_per_step, passport.compiler_flops_per_step)
     counted, least = max((count for count in counts if count), default=None), point.record.facts.get("least_work", 1.0)
     if counted is None or least >= 1 / OVERSTATED:

@@ -47,6 +47,7 @@ def sharing_of(row: Row) -> SharingResult | None:
     of_rounds = np.array([np.median(each / each.max(axis=0), axis=1) for each in blocks])
     return SharingResult(
         relative=tuple(np.median(of_rounds, axis=0).tolist()),
+        # Jain's index cannot exceed 1, but the resampling adds variance between runs and would draw values above it.
         fairness=estimate(value, np.minimum(drawn, 1), rounds=len(units)),
     )
 
@@ -101,11 +102,14 @@ class Knee:
 def knee(place: ArmGroup) -> Knee | None:
     """The knee of a group of arms that differ only in the batch; None with fewer than three batches."""
     arms = sorted((arm for arm in place.arms if arm.usable), key=lambda arm: arm.point.global_batch)
+    # Of two batches the larger one is nearly always the better, and no knee is between them.
     if len({arm.point.global_batch for arm in arms}) < 3:
         return None
     best = max(arms, key=lambda arm: arm.point.global_batch / arm.timing.step_s.value)
     shares = [Estimate(value=1.0) if arm is best else place.speedup(arm, best) for arm in arms]
     index = next(i for i, share in enumerate(shares) if share.value >= NEAR)
+    # Throughput still grows by more than 1 / NEAR from the last batch but one, so a batch that was not measured may
+    # win.
     rising = best is arms[-1] and shares[-2].value < NEAR
     return Knee(
         place=place, arm=arms[index], best=best, share=shares[index], below=arms[index - 1] if index else None,
@@ -206,6 +210,7 @@ def find_phases(places: Sequence[ArmGroup]) -> list[Phases]:
                 settings.setdefault(others, []).append(arm)
         varying = {item for others in settings for item in others if any(item not in other for other in settings)}
         for others, arms in settings.items():
+            # Reversed, so that of two arms with the same part the first one stays.
             by_part = {arm.point.levers["part"]: arm for arm in reversed(arms)}
             ordered = [by_part[part] for part in PREFIXES if part in by_part]
             if len(ordered) > 1:
@@ -216,6 +221,7 @@ def find_phases(places: Sequence[ArmGroup]) -> list[Phases]:
 
 def _phases(place: ArmGroup, setting: str, arms: list[Row]) -> Phases:
     measured = paired_ratio.times(arms)
+    # From 0, so that the first prefix, the forward pass, is a difference like all others.
     step_s = np.concatenate([[0.0], measured.step_s])
     draws = np.concatenate([np.zeros_like(measured.draws[:1]), measured.draws])
     stops = [-1, *(PREFIXES.index(arm.point.levers["part"]) for arm in arms)]
@@ -295,6 +301,7 @@ def _compared(place: ArmGroup, say: Callable[[Row, str], str]) -> list[str]:
     arms, base = pairs(place), arm_name(place.arms[0])
     if len(arms) <= MAX_ARMS:
         return [say(arm, base) for arm in arms]
+    # The best of many noisy values is too good by chance, so the sentence says that it was selected (winner's curse).
     fastest = max(arms, key=lambda arm: arm.gain.value)
     return [f"The fastest of {len(arms)} arms ({SELECTED}): {say(fastest, base)}"]
 
@@ -320,6 +327,7 @@ def arm_name(arm: Row) -> str:
 
 def _time(arm: Row, base: str) -> str:
     """A clause: "bfloat16 takes 0.61 [0.59, 0.63] of default's time", or that the comparison is inconclusive."""
+    # Another batch makes another step: only times per example compare.
     same = arm.point.examples == arm.baseline.point.examples
     value, quantity = (arm.ratio, "time") if same else (arm.gain.under(1.0), "time per example")
     ratio = _ratio(value)

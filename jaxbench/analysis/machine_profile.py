@@ -58,6 +58,7 @@ def build(runs: list[RunFolder]) -> MachineProfile:
 
 
 def _add(card: MachineProfile, run: str, view: str, rows: list[Row]) -> None:
+    # A peak bounds later runs, so one wrong row here would pass impossible numbers there.
     good = [row for row in rows if row.quotable]
     if view == "matmul":
         card["peaks"] += _peaks(run, "flop_per_s", good, lambda row: row.point.flops, lambda row: "")

@@ -77,8 +77,11 @@ def collect(records: Iterable[Record]) -> dict[str, PointLines]:
         if isinstance(record, ProfileRecord):  # it neither ends a failure nor counts as a measurement
             point_lines.profile = record
             continue
+        # The newest line decides: a continued run tries a failed point again, and its rounds then end the failure.
         point_lines.failed = isinstance(record, FailureRecord)
         if isinstance(record, RoundRecord):
+            # The first line of a round counts. If the last did, repeating a round until it is fast would change the
+            # result.
             if point_lines.rounds.setdefault(record.round, record) is not record:
                 point_lines.repeated[record.round] += 1
         elif isinstance(record, FailureRecord):
@@ -121,6 +124,7 @@ def check(lines: PointLines) -> tuple[bool | None, str]:
     """
     rounds, used = lines.rounds_in_order, {session(r) for r in lines.rounds.values()}
     wrong = [fault for record in lines.passports[-1:] for fault in faults(record)]
+    # A continued run compiles again. Rounds of the earlier session were made by the program of the earlier report.
     earlier = [f for record in lines.passports[:-1] if session(record) in used for f in faults(record)]
     wrong.extend(dict.fromkeys(f"{fault}, in an earlier compile report of rounds that are in use" for fault in earlier))
     for record in (r for r in lines.passports[:-1] if session(r) in used):
@@ -130,6 +134,7 @@ def check(lines: PointLines) -> tuple[bool | None, str]:
     compiled = sum(r.compilations for r in rounds)
     if compiled:
         wrong.append(f"retrace: {compiled} programs were compiled inside the timed region")
+    # One example of each kind of fault, because all rounds of a wrong program usually have it.
     wrong.extend(lines.too_long[:1])
     wrong.extend([fault for r in rounds if (fault := _miscounted(r, lines.record))][:1])
     late = [(fault, r.round) for r in rounds for fault in failed(r.checks)]
@@ -140,6 +145,7 @@ def check(lines: PointLines) -> tuple[bool | None, str]:
     checks = [check for record in lines.passports[-1:] for check in record.checks]
     after = [check for r in rounds for check in r.checks]
     unchecked = [f"{check.name}: {check.reason}" for check in (*checks, *after) if check.unchecked]
+    # Without any check nothing is known: None is not success.
     return (True, "") if checks and not unchecked else (None, "; ".join(unchecked))
 
 
@@ -364,6 +370,8 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
         raise UserError(f"the plan of {noun} in '{run.path}' is damaged ({error!r}).") from error
     count = _counted(lines, places) if "auto" in plan and platform == "cpu" else {}
     points = []
+    # Planned points first, in the order of the plan; then points that only the records name, as after a change of the
+    # plan.
     for name in dict.fromkeys((*places, *lines)):
         about = lines.get(name, PointLines())
         source = about.record or places.get(name) or _unplanned(name, platform, about.failure, of_cases)

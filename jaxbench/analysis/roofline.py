@@ -14,6 +14,7 @@ from jaxbench.catalog import hardware
 from jaxbench.records.manifest import MachineProfile, Manifest, Peak
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
+# The rule of STREAM (McCalpin): each array is at least four times as large as the last-level cache.
 CACHES = 4  # a working set larger than this many last-level caches is in memory
 UNKNOWN_CACHE_BYTES = 2**30  # the same limit when the size of the cache is unknown
 
@@ -59,6 +60,7 @@ def ceilings_of(*, card: MachineProfile | None, platform: str, device_kind: str,
     """
     catalogue = vars(catalogued_ceilings(platform, device_kind, dtype))
     known = {name: ceiling for name, ceiling in catalogue.items() if ceiling.source}
+    # A catalogued peak wins: exceeding it is impossible, while a measured one is only the best of its day.
     return dataclasses.replace(measured_ceilings(card, platform, cores, dtype), **known)
 
 
@@ -199,6 +201,7 @@ def demands(
     if rates.bytes_per_s.known and point.bytes_moved:
         limit = _bytes_limit(point, kind, known, machine, cache_bytes=manifest.get("cache_bytes"))
         result.append(Demand(unit=BYTES, amount=point.bytes_moved, rate=rates.bytes_per_s, limit=limit))
+    # Bus bandwidth, because a collective of n devices sends more over each link than its payload.
     link_rate = rates.busbw if point.family == "collective" else rates.algbw
     if link_rate.known:
         result.append(
@@ -227,6 +230,7 @@ class PeakShare:
 
 def share_of_peak(demands: tuple[Demand, ...]) -> PeakShare:
     """The share of the binding ceiling that a case reaches. The ceiling binds at which a call would take longest."""
+    # A case that may be bound by an unknown ceiling has no share: its share of the known one would look like waste.
     shared = [d for d in demands if d.limit.counts and _may_bind(d, demands)]
     if not shared:
         limits = [d.limit for d in demands if _may_bind(d, demands)]
@@ -429,6 +433,7 @@ def utilisation(
         return use
     workers, unit = point.devices, "device"
     if point.platform == "cpu":
+        # More CPU devices than cores compute no faster, so only as many as there are cores count.
         workers, unit = min(point.devices, int(machine["machine"].get("cores") or point.devices)), "core"
     share = use.flop_per_s / (workers * ceiling.rate)
     note = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(ceiling.rate)} per {unit}"

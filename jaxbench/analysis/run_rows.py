@@ -204,6 +204,7 @@ def analyse(
         for row in timed
         if row.point.explains
     ]
+    # A large product in the same rounds is a better peak than one from another day: the machine was in the same state.
     products = {
         (row.point.devices, dtype_of(row.point, config)): row
         for row in measured_ablations
@@ -214,6 +215,7 @@ def analyse(
         for row in timed
         if not row.point.explains
     ]
+    # An ablation's id is the id of its point, a slash and its own name.
     parts: dict[str, dict[str, Row]] = {}
     for row in measured_ablations:
         parts.setdefault(row.point.explains, {})[row.point.point.removeprefix(f"{row.point.explains}/")] = row
@@ -261,6 +263,7 @@ def _with_product(use: Utilisation, row: Row, product: Row) -> Utilisation:
     use = dataclasses.replace(use, product_share=share)
     if math.isfinite(use.mfu):
         return use
+    # The product is a measurement, too: its own uncertainty must not refuse a step that is nearly as fast.
     slack = roofline.SLACK["measured"] * (step_s.value / step_s.lo if step_s.has_interval else 1.0)
     return dataclasses.replace(
         use, measured_peak_share=share.value, measured_note=use.product_note, measured_slack=slack
@@ -288,6 +291,7 @@ def _base(point: MeasuredPoint, rows: list[Row]) -> Row | None:
         and row.timing.step_s.known
         and row.point.status not in ("failed", "unsupported")
     ]
+    # The next larger count does not take its place: it would get an efficiency of 100 % by definition.
     least = min(family, key=lambda row: row.point.devices, default=None)
     return None if least is None or least.point.oversubscribed or least.gate == "refused" else least
 
@@ -298,6 +302,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
         return dataclasses.replace(row, base=base.point if base else None, notes=_notes(row, base))
     if base is None or row.point.devices < base.point.devices:  # the smaller count failed after some rounds
         return dataclasses.replace(row, notes=_notes(row, None))
+    # Weak scaling does more work on more devices, so the ratio of times alone is no speed-up.
     work = row.point.global_batch / base.point.global_batch
     if model_grows and row.point.record is not None and base.point.record is not None:
         work = row.point.record.passport.flops_per_step / base.point.record.passport.flops_per_step
@@ -307,6 +312,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     else:
         both = paired_ratio.times([base, row])
         speedup, draws = both.ratio().times(work), work * (both.draws[0] / both.draws[1])
+    # A speed-up without an interval would look as certain as one with it.
     if not (row.timing.step_s.has_interval and base.timing.step_s.has_interval):
         speedup = UNKNOWN
     finished = dataclasses.replace(
@@ -365,6 +371,7 @@ def _shared_threads(row: Row) -> list[str]:
     point, local = row.point, row.ablations.get("local")
     if local is not None and not fault(local):
         return []
+    # Several fake devices of one process share the pool, a device with a process of its own does not.
     if point.platform != "cpu" or point.devices <= point.processes or not row.efficiency.hi < 1:
         return []
     return ["some of this loss is XLA's shared CPU thread pool, not the strategy"]
@@ -433,6 +440,7 @@ def bus_factor(op: str, devices: int) -> float | None:
     """
     if devices < 2:
         return None
+    # A ring all-reduce is a reduce-scatter and an all-gather, and each moves all shards but the device's own.
     part = (devices - 1) / devices
     factors = {"all_reduce": 2 * part, "ppermute": 1.0, "broadcast": 1.0}
     return {**factors, **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all"), part)}.get(op)

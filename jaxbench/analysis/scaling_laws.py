@@ -25,6 +25,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.digits import digits
 from jaxbench.statistics.bootstrap import Estimate, estimate
 
+# Enough for percentiles at 2.5 and 97.5 %, and each is a solution of a least-squares problem.
 REFITS = 400
 EXACT = 1e-6  # a misfit below this is rounding: data of perfect scaling are at a bound, but the law describes them
 
@@ -110,10 +111,12 @@ def fit_all(rows: list[Row]) -> list[Fit]:
 def _fit(name: str, strategy: str, family: list[Row]) -> Fit:
     law = _LAWS[name]
     known = sorted((r for r in family if r.quotable and r.speedup.known), key=lambda r: r.point.devices)
+    # Points without shared rounds carry the drift between sessions, which a law would explain as contention.
     valid = [r for r in known if r.paired]
     devices = tuple(dict.fromkeys(r.point.devices for r in valid))
     base = next((r.base for r in family if r.base is not None), None)
     fit = Fit(law=name, strategy=strategy, scaling=law.scaling, devices=devices)
+    # With one count for each parameter and the base, a law passes through every point and says nothing.
     if len(devices) < law.counts:
         noun = "count" if len(devices) == 1 else "counts"
         shared = "" if len(valid) == len(known) else " measured in the same rounds as their base"
@@ -126,6 +129,7 @@ def _fit(name: str, strategy: str, family: list[Row]) -> Fit:
     best = _solve(law, n, measured)
     if not np.isfinite(best).all():
         return dataclasses.replace(fit, why_not="least squares did not converge")
+    # The same bootstrap sample at every count, so the correlation between points reaches the parameters.
     draws = np.stack([r.speedup_draws for r in valid], axis=1)[:REFITS]
     refits = np.array([_solve(law, n, draw) for draw in draws if np.isfinite(draw).all()]).reshape(-1, len(best))
     rounds = min(r.timing.rounds for r in valid)

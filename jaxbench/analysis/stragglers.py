@@ -51,6 +51,7 @@ class Pace:
     def slow(self) -> int | None:
         """The process that was the slowest in most rounds; None if that may be chance, or if it loses below LEAST."""
         process, count = int(np.argmax(self.slowest_in)), max(self.slowest_in)
+        # The binomial tail for one process, times their number, because the most frequent one is selected.
         equal = len(self.slowest_in) * special.bdtrc(count - 1, self.rounds, 1 / len(self.slowest_in))
         often = 2 * count > self.rounds and equal <= CHANCE
         return process if often and self.relative[process].lo > 1 + LEAST else None
@@ -114,10 +115,12 @@ def pace(row: Row) -> Pace:
     """The pace of a point with `usable` rounds. Its intervals are for these starts of the processes."""
     units, rounds = zip(*usable(row), strict=True)
     blocks = [over_median(each) for each in rounds]
+    # The median of a round's blocks, so that one interrupted block does not make a process the slowest of its round.
     of_rounds = np.array([np.median(each, axis=1) for each in blocks])
     samples = np.concatenate([each.max(axis=0) for each in blocks])
     owners = np.repeat(np.arange(len(blocks)), [each.shape[1] for each in blocks])
     value, drawn = row.timing.draws.centre(samples, owners, units)
+    # A round in which several tie counts for none of them.
     leads = of_rounds == of_rounds.max(axis=1, keepdims=True)
     return Pace(
         point=row.point.point,

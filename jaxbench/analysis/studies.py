@@ -91,6 +91,7 @@ def _fit_law(remat: str, sizes: list[tuple[int, float]]) -> Law:
     """Ordinary least squares of the logarithms, with the 95 % Student interval of n - 2 degrees of freedom."""
     if len(sizes) < 2:
         return Law(remat=remat, sizes=sizes, slope=UNKNOWN, intercept=float(np.log(sizes[0][1])))
+    # A power law is a straight line in the logarithms, and its exponent is the slope.
     x, y = (np.log(values) for values in np.array(sizes).T)
     slope, intercept = np.polyfit(x, y, 1)
     ends = {}

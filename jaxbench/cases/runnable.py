@@ -309,6 +309,7 @@ def count_wrong(workload: KernelWorkload, result: PyTree, seed: int) -> int:
         result = np.asarray(result, np.float64)
     if not workload.elementwise:
         return _count_differing(result, workload.answer(*map(_exact, arguments)), workload.tolerance)
+    # In parts, so that the exact answer of a large array, in float64, does not take several times its memory at once.
     flat, values, wrong = [argument.reshape(-1) for argument in arguments], np.asarray(result).reshape(-1), 0
     previous: list[np.ndarray] = []
     for start in range(0, values.size, VALUES):
@@ -330,6 +331,7 @@ def _count_differing(result: PyTree, expected: PyTree, tolerance: float) -> int:
         if value.shape != right.shape:
             wrong += max(value.size, right.size)
         else:
+            # Relative to the largest value: sums of many terms can be near zero, where a relative error means nothing.
             limit = tolerance * float(np.max(np.abs(right), initial=0))
             wrong += int(np.sum(~(np.abs(value - right) <= limit)))  # NaN is wrong
     return wrong
@@ -462,6 +464,7 @@ def address(array: PyTree) -> int | None:
 
 def _count_miscopied(original: np.ndarray, start: PyTree, copy: PyTree) -> int:
     copied = np.asarray(copy)
+    # A copy that shares memory with its source took no time, and would be the fastest transfer of all.
     shared = address(copy) is not None and address(copy) == address(start)
     if shared or copied.shape != original.shape or copied.dtype != original.dtype:
         return original.size

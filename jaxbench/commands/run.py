@@ -72,11 +72,11 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
 
 def check(experiment: str) -> None:
     """Raises UserError for settings that are refused on every machine."""
-    from jaxbench import config_targets
+    from jaxbench.config import parse_targets
     from jaxbench.sweep import run as runner
 
     if FLAGS.config.get("measures") == "targets":
-        config_targets.parse(FLAGS.config)
+        parse_targets(FLAGS.config)
     else:
         runner.check(experiment, FLAGS.config)
 

@@ -24,7 +24,7 @@ from jaxbench.core.workload import PyTree
 from jaxbench.machine import cores
 from jaxbench.machine.cores import LoadCounters
 
-COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"
+COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"  # JAX records one for each program that XLA compiles
 Step = Callable[..., PyTree]  # (state, batch) -> (state, metrics), compiled
 Loop = Callable[..., PyTree]  # (state, batch, count) -> the state after `count` steps in one call
 

@@ -31,7 +31,7 @@ from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters.pure import zeros
 from jaxbench.workloads.jaxprs import equations, numbered, reached
-from jaxbench.workloads.levers.freeze import not_frozen
+from jaxbench.workloads.levers import not_frozen
 from jaxbench.workloads.rng_keys import PARTS
 
 

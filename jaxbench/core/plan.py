@@ -136,7 +136,7 @@ def _require_accelerators(settings: Settings | CaseSettings, machine: Machine) -
             f"--config.mesh.devices asks for {max(settings.devices or (1,))} devices, this machine has {available} "
             f"({machine['device_kind']}): use at most {available}, or fake devices with --config.mesh.platform=cpu."
         )
-    if len(kinds) > 1:
+    if len(kinds) > 1:  # a block would measure the slower kind
         raise UserError(
             f"this machine has different accelerators ({', '.join(kinds)}): select one kind with CUDA_VISIBLE_DEVICES."
         )

@@ -22,8 +22,7 @@ from jaxbench.core.workload import Batch, CollectiveBounds, Metrics, PyTree, Tra
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
 from jaxbench.processes.group import ProcessGroup
-from jaxbench.workloads import rng_keys, sharding_context
-from jaxbench.workloads.levers import precision
+from jaxbench.workloads import levers, rng_keys, sharding_context
 
 
 @jax.tree_util.register_dataclass
@@ -193,7 +192,7 @@ def gradients(
         grads = jax.tree.map(lambda g: weighted.divided(g, weight), grads)
     metrics = weighted.normalized(metrics, over_devices)
     if workload.loss_scale is not None:
-        metrics = {**metrics, **precision.metrics(state.opt_state)}
+        metrics = {**metrics, **levers.scale_metrics(state.opt_state)}
     return grads, model_state, metrics
 
 

@@ -25,7 +25,7 @@ from jaxbench.machine.start import LARGE
 from jaxbench.measure import memory
 from jaxbench.measure.memory import Unfit
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.levers.freeze import not_frozen
+from jaxbench.workloads.levers import not_frozen
 from jaxbench.workloads.rng_keys import Keys, by_parts
 
 Answer = TypeVar("Answer")

@@ -93,7 +93,7 @@ def write_atomic(path: Path, text: str | bytes) -> None:
         with open(part, "wb") as file:
             file.write(text if isinstance(text, bytes) else text.encode())
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # before the rename, or a crash could leave an empty file
         os.replace(part, path)
     except OSError as error:
         part.unlink(missing_ok=True)
@@ -112,7 +112,7 @@ def lock_folder(folder: Path) -> TextIO:
     Raises:
       UserError: another process holds the lock.
     """
-    file = open(folder / LOCK, "a", encoding="utf-8")
+    file = open(folder / LOCK, "a", encoding="utf-8")  # the kernel frees the lock of a killed process
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -153,7 +153,7 @@ class RunFolder:
             run._lock = lock_folder(run.path)
             run._claim(config)
             (run.path / "figures").mkdir(exist_ok=True)
-            write_json(run.path / CONFIG, config)
+            write_json(run.path / CONFIG, config)  # report.* may have changed
             run._file = FileIO(run.path / RECORDS, "a")  # unbuffered: with a buffer, a full disk would fail in `close`
         except OSError as error:
             run.close()
@@ -218,7 +218,7 @@ class RunFolder:
             raise UserError(f"{record.point} cannot be recorded, because {error}: check its FLOPs.") from error
         data = f"{json.dumps(line, separators=(',', ':'))}\n".encode()
         try:
-            while data:
+            while data:  # a nearly full disk takes a part of it
                 data = data[self._file.write(data) :]
             os.fsync(self._file.fileno())
         except OSError as error:

@@ -261,6 +261,7 @@ def axes_of(groups: Groups | None, mesh: Mapping[str, int], *, pairs: bool) -> s
     names = [name for name, size in mesh.items() if size > 1]
     if groups is None:
         return ""
+    # Few axes first: a group over one axis is also a group over that axis and another one of size 1.
     for count in range(1, len(names) + 1):
         for over in itertools.combinations(names, count):
             along = [frozenset(group) for group in _along(mesh, over)]

@@ -19,7 +19,7 @@ _ATTRIBUTE = re.compile(r'\b(\w+)=(?:"([^"]*)"|\{([^{}]*)\}|%?([^\s,{}"]+))')
 _TRIPS = re.compile(r'known_trip_count"?:\{"n":"(\d+)"\}')  # in the JSON of a loop's backend_config
 # The attributes that name computations which the instruction runs; of `branch_computations` exactly one runs.
 _RUNS = ("calls", "to_apply", "body", "condition", "called_computations", "true_computation", "false_computation")
-_NUMBER = re.compile(r"^(-?\d+)\)")
+_NUMBER = re.compile(r"^(-?\d+)\)")  # of a constant: "4)" in `constant(4)`
 # Operations that pass an integer on unchanged.
 _SAME = ("copy", "bitcast", "convert", "reshape")
 
@@ -38,6 +38,7 @@ class Array:
 
     @property
     def bytes(self) -> int:
+        # The first number of a dtype is its width, also in names such as f8e4m3fn.
         bits = 8 if self.dtype == "pred" else int(re.findall(r"\d+", self.dtype)[0])
         return self.size * max(1, bits // 8)
 
@@ -167,6 +168,7 @@ class Module:
         after = self.instructions.get(self.roots.get(loop.body, ""))
         if test is None or carried is None or after is None or {carried.opcode, after.opcode} != {"tuple"}:
             return None
+        # Any other loop stays unknown. A wrong count would multiply collectives and FLOPs without a trace.
         if test.opcode != "compare" or test.attributes.get("direction") != "LT" or len(test.operands) != 2:
             return None
         counter, end = self._place(test.operands[0]), self._number(test.operands[1])
@@ -205,6 +207,7 @@ def parse(hlo: str) -> Module:
         elif match := _INSTRUCTION.match(line):
             name = match["name"]
             module.instructions[name] = Instruction(match["opcode"], match["rest"], match["type"], name)
+            # By name over the whole module, because XLA gives every instruction of a module its own name.
             module.computations.setdefault(inside, []).append(name)
             if match["root"]:
                 module.roots[inside] = name

@@ -77,7 +77,7 @@ class OperationClassifier:
         if operation in self._module.instructions and module in ("", self._module.name):
             kind = self._of(operation)
             if kind != "other":
-                return kind or "copy"
+                return kind or "copy"  # without work: it only renames values
         if category and (kind := _first(CATEGORIES, category)):
             return kind
         opcode, program = stem(operation), "" if module == self._module.name else module

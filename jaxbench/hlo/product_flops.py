@@ -78,6 +78,7 @@ def of_instruction(line: Instruction, module: Module) -> float:
 def _cost(name: str, module: Module, known: dict[str, float | None]) -> float | None:
     if name not in known:
         costs = [_instruction(line, module, known) for line in module.lines(name)]
+        # One unknown cost makes the sum unknown: a count that is too small would look like work that was removed.
         known[name] = None if None in costs else sum(cost for cost in costs if cost)
     return known[name]
 

@@ -28,7 +28,7 @@ from jaxbench.parallel import data_parallel
 from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.adapters import pure
-from jaxbench.workloads.levers.freeze import stateful
+from jaxbench.workloads.levers import stateful
 from jaxbench.workloads.optimizers import warmed
 from jaxbench.workloads.own_step import StepWorkload
 
@@ -78,6 +78,7 @@ class Arms:
 
     def config(self, levers: dict[str, str]) -> ConfigDict:
         """The experiment's config with one value per lever: the arm's, or the default."""
+        # A copy, because arms are built in any order and must not see each other's values.
         config = copy.deepcopy(self._config)
         with config.unlocked():
             config.lever.update({**DEFAULTS, **levers, "ladder": ""})
@@ -85,6 +86,8 @@ class Arms:
 
     def workload(self, levers: dict[str, str], grown: int = 1) -> TrainWorkload:
         """The workload with these levers. Raises UserError for a lever that this model or device does not support."""
+        # Only levers that change the workload are in the key: arms that differ in another lever share a workload, and
+        # so its one-device reference.
         key = json.dumps([grown, {name: levers.get(name) for name in transforms.CHANGES}], sort_keys=True)
         if key not in self._built:
             workload = warmed(build_workload(self.config(levers), self._experiment, grown=grown), self._warmup)
@@ -115,6 +118,7 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
     settings = parallel.settings(
         strategy, len(devices), MESH.of(levers), SCHEDULE.of(levers), sequence=SEQUENCE_PARALLEL.of(levers)
     )
+    # A reduction is written out in the step, so the strategy must be the one that writes its step in the same way.
     if mean is not None and (strategy != "shard_map" or part != "step" or execution not in ("donated", "unfused")):
         raise UserError(
             f"--config.lever.reduction={levers[REDUCTION.name]} needs the strategy shard_map and a whole compiled "
@@ -132,6 +136,7 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
     program = parallel.load(strategy).build(workload, devices, **settings)
     if execution in ("donated", "unfused"):
         return program
+    # The function inside a `pmap` computes one device's part, so `jit` alone cannot compile it.
     if strategy == "pmap":
         raise UserError(
             f"--config.lever.execution={execution} is not possible under pmap: use --config.strategy=jit_auto."
@@ -156,6 +161,7 @@ def compiler_options(levers: dict[str, str], program: Program) -> Options:
     """The compiler options of an arm's step: those of the lever `compiler`, and the passes that the levers and the
     Program disable."""
     options = COMPILER.of(levers)
+    # The option is a list. The arm's own passes join it, and neither list replaces the other.
     passes = str(options.get("xla_disable_hlo_passes", "")).split(",")
     return options | without(filter(None, (*disabled_passes(levers, program), *passes)))
 
@@ -178,6 +184,7 @@ def require_options(levers: Mapping[str, str], device: jax.Device) -> None:
             f"--config.lever.compiler={text} needs a step that is compiled as a whole, but execution=eager runs it "
             "operation by operation: use execution=donated."
         )
+    # The smallest program that XLA can compile: the options are judged before minutes go into a model.
     scalar = jax.ShapeDtypeStruct((), jnp.float32, sharding=SingleDeviceSharding(device))
     lowered = jax.jit(lambda x: x + 1).lower(scalar)
     try:

@@ -35,7 +35,7 @@ from jaxbench.measure import memory
 from jaxbench.measure.step_facts import loss_of
 from jaxbench.parallel import multihost
 from jaxbench.workloads import flops, sharding_context
-from jaxbench.workloads.levers.freeze import not_frozen
+from jaxbench.workloads.levers import not_frozen
 from jaxbench.workloads.rng_keys import by_parts
 
 REDUCED_PRECISION = 1e-3  # parameters, relative: the default matrix precision of accelerators keeps 8 to 11 bits
@@ -83,6 +83,8 @@ def judge(
     doubt = distance  # the uncertainty of the check: it must be small compared with the updates
     if expected.note:  # the host computed it in float32 and the device does not, so any strategy differs from it
         limit, why = max(limit, SHARE * moved), expected.note
+    # The limit grows only as far as one device differs from itself: a chaotic model excuses rounding, not a wrong
+    # gradient.
     elif distance > limit and (alone := rounding()) * ROUNDING > limit:
         limit = doubt = ROUNDING * alone
         why = f"{ROUNDING} times the {alone:.1e} between two one-device references, which is rounding"
@@ -138,6 +140,7 @@ def farthest(actual: TrainedState, expected: Reference, others: Iterable[Trained
     shares: list[float] = []
     for after, right, before in zip(*trees, strict=True):
         distance, moved = relative_l2([after], [right]), relative_l2([before], [right])
+        # A parameter that one device leaves alone must not move at all.
         shares.append(distance / moved if moved else math.inf if distance else distance)
     more = iter(others)
     # Each further result costs a reference run, so they are drawn one by one while a parameter is still too far away.
@@ -147,6 +150,7 @@ def farthest(actual: TrainedState, expected: Reference, others: Iterable[Trained
             after, right = trees[0][i], trees[1][i]
             if relative_l2([after], [right]) <= ROUNDING * relative_l2([rounded[i]], [right]):
                 shares[i] = SHARE  # excused: its update is rounding
+    # A NaN compares as false with every number, so it must be made the largest explicitly.
     index = max(range(len(shares)), key=lambda i: math.inf if math.isnan(shares[i]) else shares[i])
     return jax.tree_util.keystr(paths[index], simple=True, separator="/"), shares[index]
 
@@ -166,6 +170,7 @@ def judge_optimizer(actual: TrainedState, expected: Reference) -> Verdict:
     def floats(tree: PyTree) -> list[np.ndarray]:
         return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
 
+    # Only floats: step counters are equal in every program, and their large values would hide a wrong moment.
     distance = relative_l2(floats(actual.opt_state), floats(expected.end.opt_state))
     ok = distance <= OPTIMIZER_STATE
     reason = f"relative L2 distance of the optimizer's state to one device after {expected.count} updates "
@@ -205,6 +210,7 @@ def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Ver
     dtype = SIXTEEN_BITS[precision]
     params, model_state = jax.eval_shape(workload.init, KEY)
     gradient = jax.value_and_grad(workload.mean_loss, has_aux=True)
+    # Counted in the jaxpr, before the compiler may upcast products that the hardware does not have.
     shares = flops.dot_flop_shares(gradient, params, model_state, workload.batch_avals(1), KEY)
     share = shares.get(dtype, 0.0)
     reason = f"{100 * share:.1f} % of the FLOPs in products have {dtype} operands"
@@ -383,11 +389,14 @@ def judge_update(
 
     timed = counted_steps(state)
     (verdict, loss), after = judged(state, 1), f"from the state after {timed} timed steps"
+    # It is within its limit, but `judge` found that so small an update proves nothing.
     unmoved = not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0)
     # Processes may round differently, but all must run the same programs next: the leader decides.
     if program.members.broadcast(unmoved):
         with jax.set_mesh(program.mesh):
             first = program.init(key)
+            # The learning rate and Adam's bias correction depend on the step, so the repeated updates use the timed
+            # one.
             step = multihost.put(np.full(first.step.shape, timed, first.step.dtype), first.step.sharding)
         verdict, _ = judged(dataclasses.replace(first, step=step), reference.count)
         after = f"from the first state as step {timed}, because the timed one hardly moves"
@@ -517,6 +526,7 @@ def judge_communication(part: CompileReport, step: CompileReport) -> Verdict:
         kinds = ", ".join(sorted(f"{kind} over '{axis}'" for kind, axis in mine.keys() ^ whole.keys()))
         reason = f"only one of the program and the step has {kinds}"
         return Verdict(name="collectives", ok=False, reason=reason)
+    # Kind by kind: a missing all-gather could otherwise be made up by an all-reduce that is too large.
     verdicts = [_relative("collectives", mine[key], whole[key], f"numbers of {key[0]}") for key in whole]
     worst = max(verdicts, key=lambda verdict: verdict.value or 0.0, default=None)
     return worst or Verdict(name="collectives", ok=True, reason="neither the program nor the step has a collective")

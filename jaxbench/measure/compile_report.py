@@ -115,7 +115,7 @@ def compile_step(
         else:
             work = StepWork.of(workload, global_batch, asked or devices)
         state, batch = _avals(workload, program, global_batch)
-        start = clock()
+        start = clock()  # after the shapes are known: they are no part of tracing
         trace = getattr(program.step, "trace", None)  # a pmapped function cannot be traced separately from its lowering
         traced = trace(state, batch) if trace else None
         traced_at = clock()
@@ -127,13 +127,14 @@ def compile_step(
     # Everything below reads the finished executable: none of it is part of the times above.
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
     module = parse(hlo)
+    # XLA's own count omits products that its CPU compiler hands to a library, so the text is counted, too.
     counted = product_flops.count(module)
     products = None if counted is None else counted * devices
     report = CompileReport(
         trace_s=traced_at - start if trace else None,
         lower_s=lowered_at - traced_at,
         compile_s=compiled_at - lowered_at,
-        first_run_s=0.0,
+        first_run_s=0.0,  # filled in by the bench, which runs it
         parameters=work.parameters,
         flops_per_step=(products or 0.0) if work.flops is None else work.flops,
         compiler_flops_per_step=_counted(compiled, "flops", devices),
@@ -206,6 +207,7 @@ def peak_bytes(memory: Any) -> int:
 
 def _counted(compiled: Any, what: str, devices: int) -> float | None:
     """XLA's own count for one step on all devices; None if it has none."""
+    # It is that of one device's program. A number that is not above 0 is no count.
     cost = compiled.cost_analysis()
     counted = float(cost.get(what, 0)) if cost else 0.0
     return counted * devices if math.isfinite(counted) and counted > 0 else None

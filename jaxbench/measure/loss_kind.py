@@ -33,9 +33,10 @@ from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.workloads import jaxprs, sharding_context
 from jaxbench.workloads.jaxprs import aval_of, equations
-from jaxbench.workloads.levers.freeze import not_frozen
+from jaxbench.workloads.levers import not_frozen
 from jaxbench.workloads.rng_keys import PARTS, together
 
+# Two in each half: with one, statistics over a half, such as batch normalization's, would be degenerate.
 EXAMPLES = 4
 # The rounding error of a loss, relative: float32 sums in another order differ by about 1e-6. Two correct values differ
 # by at most SAME times the rounding error of the loss. A different formula differs by percents.
@@ -99,6 +100,7 @@ def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
         return [_moved(params, seed) for seed in (1, 2)], model_state
 
     draw = jit_once(workload.synthetic, static_argnums=1)
+    # In full precision, because the answer is a difference of two values that rounding must not hide.
     with jax.default_device(device), jax.default_matmul_precision("highest"):
         params, model_state = jit_once(initial)()
         drawn = jax.device_get(draw(jax.random.PRNGKey(1), 2 * EXAMPLES))
@@ -117,6 +119,8 @@ def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
             return LossKind(name=CONSTANT)
         state = tuple(path for path in first[0].state if any(not v.state[path] <= SAME * rounding for v in first))
         about: dict[str, Any] = {"gathers": asks_others(workload), "unread": unread, "state": state}
+        # Three batches, because halves of one batch can agree by chance, for example if they have the same number of
+        # tokens.
         if all(_same(values.whole, values.together, rounding) for values in first):
             loss, _ = jax.eval_shape(workload.loss, params[0], model_state, batch, KEY)
             name = ACROSS if about["gathers"] else WEIGHTED if weighted.is_weighted(loss) else MEAN
@@ -136,6 +140,7 @@ def _unread(
     others = {name: drawn[name][EXAMPLES:] for name in workload.example}
     for name, field in workload.example.items():
         if field.classes and field.draw is None and np.array_equal(batch[name], others[name]):
+            # Few classes are often drawn equal. The next class is legal and differs.
             others[name] = ((batch[name].astype(np.int64) + 1) % field.classes).astype(batch[name].dtype)
 
     def quiet(names: list[str], of: Callable[..., PyTree], params: list[PyTree]) -> list[str]:
@@ -148,6 +153,7 @@ def _unread(
 
         return [name for name in names if same(name)]
 
+    # A field that was drawn with the same values twice, such as a mask of ones, cannot be judged.
     changed = [name for name, x in others.items() if not np.array_equal(x, batch[name])]
     # The gradient is compiled only for a field that does not change the loss.
     if names := quiet(changed, lambda p, batch: evaluate(p, batch).whole, params[:1]):
@@ -205,9 +211,11 @@ def _values(workload: TrainWorkload, model_state: PyTree, params: PyTree, batch:
             loss, (state, _) = workload.loss(params, model_state, half, key)
         return weighted.float_weights(loss), not_frozen(state)
 
+    # The model is told that it is computed in parts, so statistics of parts are taken in both computations.
     with sharding_context.over(parts=2):
         loss, (state, _) = workload.loss(params, model_state, batch, key)
     halves = jax.tree.map(lambda x: x.reshape(2, -1, *x.shape[1:]), batch)
+    # A named axis, so that a loss that gathers over devices can gather from the other half, too.
     each, states = jax.vmap(of_half, axis_name=PARTS)(halves)
     distances = jax.tree.map(lambda x, halves: _distance(x, together(halves)), not_frozen(state), states)
     by_path = {
@@ -243,6 +251,7 @@ def _share(values: Values, rounding: float) -> tuple[float, float]:
     """(the weight of the first half for which the halves average to the whole, its error); NaN for equal halves."""
     first, second = map(float, values.halves)
     if first == second:
+        # Equal halves average to themselves with any weight, so they tell nothing. NaN fails every comparison.
         return np.nan, np.nan
     error = rounding * max(abs(first), abs(second)) / abs(first - second)
     return (float(values.whole) - second) / (first - second), 0.01 + min(error, 0.2)

@@ -25,7 +25,7 @@ from jaxbench.measure.compile_report import CompiledStep
 from jaxbench.measure.loss_kind import ACROSS, CONSTANT, EXAMPLES, HIDDEN, PARTLY, SUM, LossKind
 from jaxbench.parallel import axes, multihost
 from jaxbench.processes.group import ProcessGroup
-from jaxbench.workloads.levers.freeze import stateful
+from jaxbench.workloads.levers import stateful
 
 MAX_CPU_FLOPS = 1e12  # FLOPs of a step; a larger unoptimized program would delay the run
 
@@ -82,6 +82,7 @@ class Proof:
 
     def start(self, workload: TrainWorkload) -> TrainState:
         """The canonical state (host arrays) before the first update, made once."""
+        # By identity: `Arms` makes each workload once, and its functions have no other equality.
         if id(workload) not in self._starts:
             self._starts[id(workload)] = references.initial_state(workload, self.key, device=self.device)
         return self._starts[id(workload)]
@@ -239,6 +240,8 @@ class Proof:
 
     def _in_parts(self, workload: TrainWorkload) -> bool:
         """Whether one device may compute the reference part by part."""
+        # State such as batch statistics depends on all examples, and random draws on their places in the batch. Both
+        # change if parts are computed one after the other.
         whole = stateful(self._model_state(workload)) and not workload.independent
         return self.loss_kind.in_parts and not whole and not self.draws
 

@@ -54,6 +54,7 @@ def _least_work(workload: TrainWorkload) -> float:
 
     params, model_state = jax.eval_shape(workload.init, KEY)
     opt_state = jax.eval_shape(workload.optimizer.init, params)
+    # Two examples: the share does not depend on their number, and it is only traced.
     return flops.least_share(update, params, model_state, opt_state, workload.batch_avals(2), KEY)
 
 
@@ -113,7 +114,7 @@ def train_briefly(
                 batches = order(examples, batch, seed=seed, epoch=epoch)
             host: PyTree = {name: array[batches[position]] for name, array in data.train.items()}
             state, metrics = call(state, program.put(host))
-        final = jax.device_get(program.export(state))
+        final = jax.device_get(program.export(state))  # canonical: scored alike for every strategy
     device = multihost.first_here(program.mesh.devices.flat)
     results = {"steps": float(steps), **_score(workload, final, data.test, device=device)}
     if "skipped_steps" in metrics:
@@ -127,6 +128,7 @@ def _score(
     def metrics(params: PyTree, model_state: PyTree, part: PyTree) -> dict[str, jax.Array]:
         if workload.evaluate is not None:
             return dict(workload.evaluate(params, model_state, part))
+        # One fixed key, so that all strategies are scored with the same random numbers.
         loss, (_, others) = workload.loss(params, model_state, part, jax.random.PRNGKey(0))
         return {"loss": loss, **others}
 

@@ -3,7 +3,7 @@
 
     axes, layout                 named meshes; where the arrays of a state lie on them
     data_parallel, sharded_step  the steps; ways to average gradients, phases of a step
-    stage, schedule              a pipeline's step; pipeline_layout is its layout
+    stage, schedule              a pipeline's layout and step; its tables of work
     optimizer                    which whole arrays an optimizer needs, and the update that gathers them
     multihost                    arrays that span several processes
 

@@ -48,9 +48,9 @@ class Chain:
 
 def feed_back(argument: jax.Array, result: PyTree, zero: jax.Array) -> jax.Array:
     """`argument` with `zero` x (one element of `result`) added to its first element. `zero`: a scalar 0."""
-    one = jax.tree.leaves(result)[0].ravel()[0]
+    one = jax.tree.leaves(result)[0].ravel()[0]  # one element is enough to depend on all of a compiled result
     if jnp.iscomplexobj(one):
-        one = one.real
+        one = one.real  # its product with a zero is still 0
     return argument.at[(0,) * argument.ndim].add((zero.astype(one.dtype) * one).astype(argument.dtype))
 
 

@@ -179,7 +179,7 @@ def _count_wrong_on_devices(
 # A device's values repeat with this period, so that drawing a gigabyte costs no more than a copy. It is a prime, so
 # that neighbouring parts of a buffer differ, whatever their length.
 PERIOD = 65_521
-LARGEST = 7
+LARGEST = 7  # small, so that many devices can add up exactly in 8 to 11 bits
 BLOCK = 2**22  # elements compared at once
 
 

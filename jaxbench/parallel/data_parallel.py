@@ -55,6 +55,7 @@ def on_device(
 
     passes: `program.forward` or `program.gradients`. options: further arguments of `passes`.
     """
+    # One key for all devices would drop the same units in every part of the batch.
     local = dataclasses.replace(state, key=rng_keys.local_key(state.key, (AXIS,)))
     with sharding_context.over(axis=AXIS):
         return passes(workload, local, batch, **options)
@@ -109,6 +110,7 @@ def build_reduction(workload: TrainWorkload, devices: list[jax.Device], way: str
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
         grads, model_state, metrics = on_device(gradients, workload, state, batch)
+        # Not by the chosen way: batch statistics and metrics are few numbers, and would blur what the ways differ in.
         model_state, metrics = mean_over(AXIS, (model_state, metrics))
         return update(workload, state, reduced_mean(grads, AXIS, way, dtype), model_state), metrics
 
@@ -266,4 +268,5 @@ def build_phases(workload: TrainWorkload, devices: list[jax.Device], part: str, 
     shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
     jitted = jax.jit(step, donate_argnums=(0,) if donate else (), out_shardings=shardings)
     program = dataclasses.replace(data_parallel(workload, mesh, step), step=jitted)
+    # The shorter programs must send nothing, which the collective counts check.
     return program if part == "step" else dataclasses.replace(program, expected=lambda _: {}, sums=0)

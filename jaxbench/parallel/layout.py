@@ -97,6 +97,7 @@ class Cut:
         # The axes of devices come first, so that each row is the flattened part of one device.
         rows = jnp.moveaxis(x.reshape(shape), indices, range(len(indices))).reshape(*self.sizes, -1)
         padding = padded(rows.shape[-1], self.flat) - rows.shape[-1]
+        # Zeros, because an elementwise optimizer leaves a zero with a zero gradient alone, and norms do not see it.
         return jnp.pad(rows, [(0, 0)] * len(indices) + [(0, padding)])
 
     def join(self, x: PyTree) -> PyTree:
@@ -254,6 +255,7 @@ class Layout:
 
 
 def canonical_avals(workload: TrainWorkload) -> TrainState:
+    # Shapes only: the layout of a model that does not fit on one device must be known before any array of it exists.
     return jax.eval_shape(partial(create_state, workload), KEY)
 
 
@@ -275,12 +277,15 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
         raise Unsupported(f"'{workload.name}' has nothing that can be split over the axis {axis}: use the axis data.")
 
     def cut(path: Any, aval: PyTree) -> Cut:
+        # The table names parameters by patterns of their paths ("layers/*/up"), because a model may have any number of
+        # layers.
         name = jax.tree_util.keystr(path, simple=True, separator="/")
         axes = next((axes for pattern, axes in table.items() if fnmatch.fnmatch(name, pattern)), ())
         dims = [(dim, LIES_ON[axis]) for dim, axis in enumerate(axes) if axis and sizes.get(LIES_ON[axis], 1) > 1]
         for dim, axis in dims:
             length, devices = aval.shape[dim], sizes[axis]
             if length % devices:
+                # The message names a legal mesh and a legal size, so that the reader need not compute either.
                 near = max(n for n in range(1, devices) if length % n == 0)
                 raise UserError(
                     f"'{axes[dim]}' is {length}, which does not divide over {devices} devices of the mesh axis {axis}: "

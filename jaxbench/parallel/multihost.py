@@ -56,7 +56,7 @@ def put(tree: PyTree, sharding: PyTree, *, may_alias: bool | None = None) -> PyT
     def each(x: PyTree, on: Sharding) -> PyTree:
         if isinstance(x, jax.core.Tracer):
             return x  # only its shape is asked for
-        host = x if isinstance(x, Rows) else np.asarray(x)
+        host = x if isinstance(x, Rows) else np.asarray(x)  # `Rows` reads only what a device needs
         return jax.make_array_from_callback(host.shape, on, lambda index: np.array(host[index]))
 
     shardings = jax.tree.broadcast(sharding, tree)

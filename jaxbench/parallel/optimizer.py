@@ -85,6 +85,7 @@ def dependencies(
         shapes.update(given, out)
     params = enumerate(jax.tree.leaves(canonical.params))
     whole = frozenset(place for place, aval in params if aval.shape and aval.shape in shapes)
+    # The comparison with shards finds optimizers that read shapes in Python, such as weight decay of matrices only.
     values = not whole and not reductions and (shards is None or same(workload, canonical, shards))
     return OptimizerDependencies(values, reductions, whole)
 
@@ -170,6 +171,7 @@ def gathered_update(
     """
     split = split or layout
     cuts = jax.tree.leaves(split.cuts)
+    # Without split arrays every device has all that an update can need.
     if not any(cut.axes for cut in cuts):
         return None
     avals, specs = jax.eval_shape(split.cut, split.canonical), split.specs()
@@ -239,6 +241,7 @@ def sends(
 
     def numbers(aval: PyTree, place: int, spec: PartitionSpec) -> int:
         total, left = 0, math.prod(aval.shape) if place in gathered else 0
+        # The smallest axis first: this order has the largest sum, and the result is an upper bound.
         for size in sorted(axes[name] for name in spec if name in axes):
             total, left = total + left, left // size
         return total

@@ -22,9 +22,9 @@ import numpy as np
 
 from jaxbench.errors import UserError
 
-IDLE, FORWARD, BACKWARD = 0, 1, 2
-CHUNKS = {"gpipe": 1, "1f1b": 1, "interleaved": 2}
-NOWHERE = -1
+IDLE, FORWARD, BACKWARD = 0, 1, 2  # numbers, because the tables go into the compiled loop
+CHUNKS = {"gpipe": 1, "1f1b": 1, "interleaved": 2}  # two, the fewest that interleave
+NOWHERE = -1  # as an index it is the last slot, a dummy: a store needs no branch
 
 
 @dataclass(frozen=True)

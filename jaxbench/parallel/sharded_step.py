@@ -71,6 +71,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         return grads, *(mean_over(means, (model_state, metrics)) if means else (model_state, metrics))
 
     bounds = partial(expected, workload, layout, sizes, sequence=sequence, platform=devices[0].platform)
+    # Without its barriers, XLA's CPU compiler merges the repeated gather with the first one and stores its result.
     passes = keep_barriers(mesh) if AGAIN & {*sizes} else ()
     held = lambda *args: local_gradients(*args)[0], layout.specs().params  # noqa: E731
     sums = 1 if means else 0  # without an axis that splits examples, each device has the whole loss

@@ -19,7 +19,6 @@ from jaxbench.analysis import (
     machine_profile,
     points,
     run_rows,
-    scaling,
     scaling_laws,
     stragglers,
     studies,
@@ -27,10 +26,10 @@ from jaxbench.analysis import (
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.case_comparisons import CallSplit, Crossing, HalfPerformance, PublishedVerdict, Way
+from jaxbench.analysis.headline import Control
 from jaxbench.analysis.lever_results import Knee, Phases
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row
-from jaxbench.analysis.scaling import Control
 from jaxbench.analysis.scaling_laws import Fit
 from jaxbench.analysis.studies import Law
 from jaxbench.core.store import RunFolder
@@ -39,11 +38,9 @@ from jaxbench.features.ablations.waterfall import Waterfall
 from jaxbench.levers import LEVERS, PART
 from jaxbench.records.manifest import MachineProfile, Manifest
 from jaxbench.records.studies import Search
-from jaxbench.report import columns, table
+from jaxbench.report import columns, sentences, table
 from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections
-from jaxbench.report.sentences import machine
-from jaxbench.report.sentences import rows as of_rows
 from jaxbench.report.table import Kind, Table, take
 from jaxbench.statistics import variance
 from jaxbench.statistics.bootstrap import MIN_ROUNDS
@@ -139,7 +136,7 @@ class RunReport:
 
     @functools.cached_property
     def controls(self) -> list[Control]:
-        return scaling.controls(self.rows) if self.kind == TRAINING else []
+        return headline.controls(self.rows) if self.kind == TRAINING else []
 
     @functools.cached_property
     def fits(self) -> list[Fit]:
@@ -238,36 +235,36 @@ class RunReport:
     def sentences(self) -> dict[str, Sequence[str]]:
         """The page's sentences by heading of `page.HEADINGS`. A list may be empty."""
         rows, arms_ = self.rows, [arm for group in self.groups for arm in group.arms]
-        unclear = of_rows.grouped(arms_, lambda arm: [arm.why] if arm.verdict == "cannot tell" else [])
+        unclear = sentences.grouped(arms_, lambda arm: [arm.why] if arm.verdict == "cannot tell" else [])
         return {
             "Incomplete or failed": self.shortfalls(),
-            "Not supported": of_rows.excused(rows, self.config),
-            "Refused by the gates": of_rows.refusals(rows),
+            "Not supported": sentences.excused(rows, self.config),
+            "Refused by the gates": sentences.refusals(rows),
             "Not measured": self.left_out,
-            "Load": machine.warnings(self.manifest, self.points()),
+            "Load": sentences.load_warnings(self.manifest, self.points()),
             "Why not 100 %": loss_sentences.sentences(self.waterfalls),
             "What would help": loss_sentences.advice(self.waterfalls),
-            "Baseline": of_rows.baselines(self.groups),
-            "Compiler options": of_rows.compiler_sets(self.manifest) if self.kind == ARMS else [],
-            "Inconclusive": of_rows.named(unclear),
+            "Baseline": sentences.baselines(self.groups),
+            "Compiler options": sentences.compiler_sets(self.manifest) if self.kind == ARMS else [],
+            "Inconclusive": sentences.named(unclear),
             "Stragglers": stragglers.sentences(rows, self.manifest.get("workers", {})),
             "Communication": loss_sentences.communication(self.waterfalls),
-            "Base": of_rows.base_lines(rows) if self.kind == TRAINING else [],
-            "Notes": [*self.repairs, *of_rows.notes(rows), *(control.sentence for control in self.controls)],
-            "Rounds": machine.of_rounds(self.manifest, self.points(), self.controls, rows),
+            "Base": sentences.base_lines(rows) if self.kind == TRAINING else [],
+            "Notes": [*self.repairs, *sentences.notes(rows), *(control.sentence for control in self.controls)],
+            "Rounds": sentences.of_rounds(self.manifest, self.points(), self.controls, rows),
             "Crossings": [*(each.sentence for each in self.crossings), *(each.sentence for each in self.half_rates)],
             "Where the time goes": [split.sentence for split in self.splits],
             "Training to a target": [way.sentence for way in self.ways],
             "Fits": alpha_beta.sentences(self.lines),
             "Is this normal?": [verdict.sentence for verdict in self.normal],
-            "Peaks": of_rows.named(of_rows.grouped(rows, lambda row: [row.peak_note] if row.peak_note else [])),
+            "Peaks": sentences.named(sentences.grouped(rows, lambda row: [row.peak_note] if row.peak_note else [])),
             "Scaling laws": scaling_laws.sentences(self.fits),
             "Phases": [each.sentence for each in self.phases],
             "Largest batch": [studies.search_sentence(self.search)] if self.search is not None else [],
             "Memory by depth": [law.sentence for law in self.laws],
-            "Real tokens": of_rows.token_sentences(rows),
-            "Utilisation": of_rows.utilisation(rows),
-            "Machine": machine.description(self.manifest, self.points()),
+            "Real tokens": sentences.token_sentences(rows),
+            "Utilisation": sentences.utilisation(rows),
+            "Machine": sentences.machine_description(self.manifest, self.points()),
         }
 
     def sections(self) -> list[Section]:
@@ -281,7 +278,7 @@ class RunReport:
         """The reasons why the run is incomplete or wrong, without duplicates; [] if it is complete and correct."""
         if not self.rows:
             return [NO_POINTS]
-        return [*self.manifest.get("waiting", ()), *of_rows.shortfalls(self.rows, self.config)]
+        return [*self.manifest.get("waiting", ()), *sentences.shortfalls(self.rows, self.config)]
 
     def csv(self) -> str:
         return table.to_csv(columns.FILE, self.rows)

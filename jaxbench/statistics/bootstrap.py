@@ -34,6 +34,7 @@ from scipy import special  # scipy.stats takes a second to import
 from jaxbench.statistics import two_way
 from jaxbench.statistics.variance import ASSUMED, RunVariance
 
+# A percentile at 2.5 % then has 50 samples outside it, so its own error is small next to the width of the interval.
 DRAWS = 2000
 MIN_ROUNDS = 5  # with fewer rounds, no resampling covers 95 %
 MIN_PROCESSES = 3  # with at least this many, the data themselves show how processes differ
@@ -70,7 +71,7 @@ class Estimate:
     def has_interval(self) -> bool:
         return math.isfinite(self.lo) and math.isfinite(self.hi)
 
-    def alone(self) -> Estimate:
+    def alone(self) -> Estimate:  # where an interval would promise more than it shows
         """The value without its interval."""
         return Estimate(value=self.value)
 
@@ -88,6 +89,7 @@ class Estimate:
 
     def under(self, work: float) -> Estimate:
         """`work` over this number, with the ends swapped. It has no interval if the lower end is not above 0."""
+        # If the lower end is not above 0, the inverse is unbounded, and no interval can be stated.
         if not (self.has_interval and self.lo > 0):
             return Estimate(value=work / self.value)
         return Estimate(value=work / self.value, lo=work / self.hi, hi=work / self.lo)
@@ -119,11 +121,14 @@ class BootstrapSamples:
         self._column = {unit: column for column, unit in enumerate(self.units)}
         self.spread, self.auto_rounds, self._seed = spread, auto_rounds, seed
         self._random = np.random.default_rng(seed)
+        # Processes, not workers: a point on 1 and a point on 2 devices have workers of their own, which one set of a
+        # run starts together. A unit joins them, so they are resampled together and their ratio stays paired.
         self.process = np.zeros(len(self.units), dtype=int)
         for number, members in enumerate(_together(self.units, self._workers)):
             self.process[[self._column[unit] for unit in members]] = number
         sizes = np.bincount(self.process) if self.units else np.zeros(0, dtype=int)
         self.weights = np.zeros((draws, len(self.units)), dtype=np.float32)
+        # Within each process, so that every sample has as many rounds of each process as the data.
         for number, size in enumerate(sizes):
             self.weights[:, self.process == number] = self._multinomial(int(size))
         self.process_weights = self._multinomial(len(sizes))
@@ -146,6 +151,7 @@ class BootstrapSamples:
         some = BootstrapSamples(
             units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed, auto_rounds=self.auto_rounds
         )
+        # How rounds depend on each other belongs to the run. Some of its rounds are too few to estimate it again.
         some.two_way = self.two_way and self.two_way.only(self._columns(some.units))
         return some
 
@@ -194,6 +200,8 @@ class BootstrapSamples:
           signed: samples may be negative, and the mean is arithmetic.
         """
         if self.two_way is not None and len(units) > 1:
+            # A median in each round, because one interrupted block must not count; a mean over rounds, because a median
+            # over them would jump between the two speeds that a machine with a neighbour has.
             each = np.array([np.median(samples[owners == number]) for number in range(len(units))])
             mean = self.mean(each if signed else np.log(each), units)
             drawn = self._drawn(mean)
@@ -216,6 +224,7 @@ class BootstrapSamples:
     def widened(self, value: float, drawn: np.ndarray, units: Sequence[Unit]) -> np.ndarray:
         """The draws of a statistic of these units, widened for the small number of resampled units."""
         processes = self.processes(units)
+        # Rounds are resampled within each process, which costs one degree of freedom for each of them.
         count = processes if processes >= MIN_PROCESSES else len(units) - processes + 1
         return widened(value, drawn, count, OPTIONAL_STOPPING if self.auto_rounds else 1.0)
 
@@ -224,6 +233,7 @@ class BootstrapSamples:
         processes = self.processes(units)
         if processes >= MIN_PROCESSES:
             return np.ones(len(self.weights))
+        # The seed depends on the name alone, so a report has the same interval whichever other points the run has.
         normal = np.random.default_rng([self._seed, zlib.crc32(name.encode())]).standard_normal(len(self.weights))
         # Clipped: a spread with few degrees of freedom has far tails, and one infinite draw would hide the interval.
         return np.exp(np.clip(self.spread.sd / math.sqrt(max(1, processes)) * normal / self._doubt, -5, 5))
@@ -246,6 +256,7 @@ def _together(units: Sequence[Unit], workers: Iterable[tuple[Unit, str]]) -> lis
     by_worker: dict[str, set[Unit]] = {}
     for unit, worker in workers:
         by_worker.setdefault(worker, set()).add(unit)
+    # A worker that joins two sets merges them.
     sets: list[set[Unit]] = []
     for members in by_worker.values():
         sets = [*(each for each in sets if not each & members), members.union(*(s for s in sets if s & members))]
@@ -297,6 +308,8 @@ def _sizes(owners: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def _ranked(values: np.ndarray, owners: np.ndarray, weights: np.ndarray, ranks: list[np.ndarray]) -> list[np.ndarray]:
     """For each of `ranks`, (draws,) the value at this 0-based rank among the sorted, repeated values of each draw."""
     order, count = np.argsort(values, kind="stable"), len(values)
+    # The values are sorted once, not in each of the 2,000 samples: a cumulative count gives the rank of each of them in
+    # every sample.
     before = np.zeros((count + 1, weights.shape[1]), dtype=weights.dtype)  # of each column, among the first i values
     before[np.arange(count) + 1, owners[order]] = 1
     before = np.cumsum(before, axis=0)

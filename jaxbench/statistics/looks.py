@@ -110,6 +110,7 @@ def look(plan: Plan, records: Iterable[Record], *, sets: int, failed: Collection
     rounds = {name: dict(sorted(of.items())) for name, of in found.items()}
     spent = elapsed_s(each for of in rounds.values() for each in of.values())
     workers = [(unit, each.worker) for of in rounds.values() for unit, each in of.items()]
+    # On accelerators the load of the CPUs does not slow down a step, so no round is left out.
     if plan.get("platform") == "cpu":
         claiming = [name for name, about in points.items() if rounds[name] and not about.get("explains")]
         left = contended.counted({name: list(of.values()) for name, of in rounds.items()}, claiming)
@@ -136,9 +137,11 @@ def judge(points: Mapping[str, Mapping[str, Any]], times: Times, *, sets: int, b
 def _visits(claims: Sequence[Claim], points: Mapping[str, Mapping[str, Any]], times: Times) -> tuple[str, ...]:
     """The points that the next rounds need, in the order of the plan; () if none does."""
     wanted: set[str] = set()
+    # Until then a narrow interval may be luck, so every claim gets further rounds.
     early = times.spent_s < LEAST_S or not times.steady
     open_ = [claim for claim in claims if early or not claim.narrow]
     for claim in open_:
+        # Half widths are estimates: which claim is the widest is uncertain, so those of nearly its width go on with it.
         if early or claim.rounds < LEAST_ROUNDS or claim.half_width >= NEXT * open_[0].half_width:
             wanted.update(claim.points)
     bases = {claim.point: claim.points for claim in claims}
@@ -146,8 +149,10 @@ def _visits(claims: Sequence[Claim], points: Mapping[str, Mapping[str, Any]], ti
         whole = about.get("explains", "")
         if not whole or times.resolved(name, whole, ABLATION_ROUNDS):
             continue
+        # Efficiencies come first. Ablations explain them, and take most of the time once all claims are precise.
         due = not open_ or times.count(name) == 0 or ABLATION_SHARE * times.count(name) < times.count(whole)
         if due or whole not in points:
+            # With its whole point and that point's base, because a factor is a ratio within rounds.
             wanted.update((name, *bases.get(whole, (whole,))))
     return tuple(name for name in points if name in wanted)
 
@@ -162,6 +167,7 @@ class Times:
         """points: of the plan, by id. values: of each of them, by unit. work: of a step, where it is known."""
         self.points, self.values, self.spent_s, self.work = points, values, spent_s, work
         workers = dict.fromkeys(workers)
+        # One draw: a look needs only the variances, and it must cost little next to a round.
         self.draws = BootstrapSamples((unit for unit, _ in workers), workers, draws=1, auto_rounds=True)
         claiming = [of for name, of in values.items() if of and not points[name].get("explains")]
         self.draws.fit([(list(of), np.array(list(of.values()))) for of in claiming], spent_s)
@@ -192,6 +198,8 @@ class Times:
             top, bottom = (*means, nothing)[:2]
             ideal = self._ideal(point, base)
             value = ideal * math.exp(bottom.value - top.value) if ideal else 1.0
+            # An interval from value / e^h to value * e^h is 2 value sinh(h) wide. The bound avoids an overflow after
+            # few rounds.
             half = value * math.sinh(min(two_way.half_width(top, bottom), 50.0))
         return Claim(point=point, base=base, half_width=half, rounds=len(units))
 

@@ -52,6 +52,7 @@ def times(rows: Sequence[Timed]) -> SharedTimes:
     """The shared times of measured rows of one run; they must use the same draws (docs/metrics, Intervals)."""
     units = [row.point.units for row in rows]
     shared = set(units[0]).intersection(*units[1:])
+    # If all rounds are shared, the times and draws of each row are already those of the shared rounds.
     if len(shared) < MIN_ROUNDS or all(len(each) == len(shared) for each in units):
         step_s = np.array([row.timing.step_s.value for row in rows])
         return SharedTimes(step_s=step_s, draws=np.stack([r.timing.step_draws for r in rows]), rounds=len(shared))

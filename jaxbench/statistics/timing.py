@@ -180,6 +180,7 @@ def _clock_ratio(point: TimedPoint, draws: BootstrapSamples, step_s: float, insi
     doubled = [point.rounds[i] for i in indices]
     slopes = _slopes([r.block_s for r in doubled], [r.double_block_s for r in doubled], [r.steps for r in doubled])
     units = [point.units[i] for i in indices]
+    # Rounds without the second clock may have been faster or slower, so the first clock must leave them out, too.
     if len(indices) < len(point.rounds):
         step_s, inside, _ = centre(point, set(units), draws)
     slope, slope_draws = draws.centre(slopes, np.arange(len(units)), units, signed=True)
@@ -198,6 +199,7 @@ def _slopes(single: Sequence[Sequence[float]], double: Sequence[Sequence[float]]
 
 def _clock_note(ratio: Estimate, step_s: float, steps: float) -> str:
     text = f"clocks disagree: one more step costs {100 * ratio.value:.0f} % of the step time"
+    # The whole interval must lie outside. A noisy run would otherwise complain about its clocks each time.
     if ratio.hi < 1 - CLOCK_LIMIT:
         fixed = (1 - ratio.value) * step_s * steps
         fixed_ms = f"{digits(fixed * 1e3)} ms of each block of {steps:.0f} steps"
@@ -223,6 +225,8 @@ def unsettled(point: TimedPoint) -> list[str]:
 def medians(groups: Sequence[Sequence[float]]) -> np.ndarray:
     """(len(groups),): the median of each group. Groups must not be empty."""
     lengths = np.array([len(g) for g in groups])
+    # Groups differ in length. Filled with infinity, they sort as one table, without a loop
+    # in Python.
     table = np.full((len(groups), lengths.max()), np.inf)
     table[np.arange(table.shape[1]) < lengths[:, None]] = np.concatenate(groups)
     table.sort(axis=1)
@@ -247,6 +251,7 @@ def elapsed_s(rounds: Iterable[RoundRecord]) -> float:
     for each in rounds:
         end = moment(each)
         if math.isfinite(end):
+            # A line is written when its round ends, so the round began earlier by the time of its blocks.
             start = end - sum((*each.warmup_block_s, *each.block_s, *each.double_block_s))
             first, last = spans.get(session(each), (start, end))
             spans[session(each)] = (min(first, start), max(last, end))

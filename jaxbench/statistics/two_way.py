@@ -23,6 +23,7 @@ from scipy import special
 # A value outside of these quantiles by more than FENCE times their distance counts as if it were at the fence. But a
 # neighbour that slows down more than a twentieth of the rounds is no outlier: it belongs to the mean.
 TAIL, FENCE = 0.05, 0.5
+# Fewer batches have a large Student quantile; more are too short to contain the noise that they should separate.
 BATCHES = 7
 # Batches are too short for noise that lasts as long as they do: neighbours share it, and their means differ by too
 # little. So the variance between batches, less that of fast noise, is widened as noise of this time constant needs.
@@ -75,10 +76,16 @@ class TwoWay:
         shared = self.common[columns] / len(columns)
         shared = shared - shared.mean()
         process, batch = self.process[columns], self.batch[columns]
+        # `own` assumes that the variance between processes is added. Where it is not, batches carry all of the
+        # variance.
         own = self.own if by_process else max(self.own, _student(batch))
         between = sums(each, process, int(self.process.max()) + 1) * math.sqrt(_student(process)) * by_process
+        # What points of a round share cancels in a ratio, and what they do not share adds up. So both parts have
+        # loadings of their own on the same factor of a batch.
         apart = sums(each - shared, batch, int(self.batch.max()) + 1) * math.sqrt(own)
         together = sums(shared, batch, int(self.batch.max()) + 1) * math.sqrt(self.lasting)
+        # Student's quantiles are already in the loadings. Dividing by the normal one makes the percentiles of normal
+        # draws Student's interval.
         loadings = np.concatenate([between, apart + together]) * times / special.ndtri(0.975)
         return Mean(value=value, loadings=loadings)
 
@@ -92,9 +99,11 @@ def fit(process: np.ndarray, series: Sequence[Series] = (), seconds: float = 0.0
       seconds: from the first round to the last; 0: unknown.
     """
     rounds = len(process)
+    # At least two rounds in a batch, or a batch would only repeat what a round says.
     count = max(1, min(BATCHES, rounds // 2))
     batch = np.arange(rounds) * count // rounds
     lasting = _student(batch) / _seen(seconds / count or BATCHES)
+    # Deviations without outliers: a single interrupted round would dominate every estimate below.
     deviations = [(columns, len(values) * influences(values)[1]) for columns, values in series if len(values) > 1]
     common = _common(rounds, deviations)
     own = _own(process, batch, [(columns, found - common[columns]) for columns, found in deviations], lasting)
@@ -135,6 +144,7 @@ def _common(rounds: int, deviations: Sequence[Series]) -> np.ndarray:
     for columns, found in deviations:
         total[columns] += found
         points[columns] += 1
+    # A round with one point cannot tell what its points share, so all of its deviation counts as the point's own.
     return np.where(points > 1, total / np.maximum(points, 1), 0.0)
 
 

@@ -252,6 +252,7 @@ def gradient_sizes(experiment: str) -> list[int]:
         raise UserError(f"--config.sizes_from={experiment} is not a training experiment: choose {choices}.")
     params, _ = jax.eval_shape(workload.init, KEY)
     sizes = [math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(params)]
+    # The sum too: a strategy may send all gradients as one message.
     return sorted({*sizes, sum(sizes)})
 
 

@@ -22,7 +22,7 @@ from jaxbench import discovery
 from jaxbench.core import weighted
 from jaxbench.core.workload import KEY, Field, PyTree, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.workloads.levers.freeze import stateful
+from jaxbench.workloads.levers import stateful
 
 CALL = "a model is called as `y, model_state = model.apply(params, model_state, x, key)`"
 LOSS = "a loss returns (scalar, (model_state, metrics))"
@@ -50,6 +50,7 @@ def inspect(workload: TrainWorkload, *, batch: int = 8) -> None:
 
     batch: number of examples with which the loss is traced.
     """
+    # From the outside in: each check relies on what the ones before it found to be true.
     _require_fields(workload)
     for name, arguments in (("init", ("key",)), ("loss", ("params", "model_state", "batch", "key"))):
         _require_call(workload, name, arguments)
@@ -146,6 +147,7 @@ def _require_call(workload: TrainWorkload, name: str, arguments: tuple[str, ...]
     except (TypeError, ValueError):  # a builtin without a signature
         return
     try:
+        # As Python itself would at the call, so *args, defaults and partials are understood.
         signature.bind(*arguments)
     except TypeError as error:
         raise UserError(f"{_where(workload, name)} takes {signature}: it is called as {call}.") from error
@@ -210,6 +212,7 @@ def _require_loss(workload: TrainWorkload, params: PyTree, model_state: PyTree, 
 def _require_state(where: str, given: PyTree, returned: PyTree) -> None:
     """Raises UserError unless the state is returned with its old structure, shapes and dtypes."""
     old, new = _paths(jax.tree.map(_leaf, given)), _paths(returned)
+    # Leaf by leaf before the structure as a whole, because the path tells what to change in the code.
     for path in [*old, *(path for path in new if path not in old)]:
         if old.get(path) != new.get(path):
             raise UserError(
@@ -252,13 +255,14 @@ def _hint(error: Exception, workload: TrainWorkload, given: tuple[PyTree, ...], 
         return f"{CALL[:1].upper()}{CALL[1:]}."
     if len(given) < 3:  # init takes no batch
         return ""
-    if isinstance(error, KeyError):
+    if isinstance(error, KeyError):  # a field, a parameter or a state that does not exist
         trees = ("the parameters have", given[0]), ("the state has", given[1])
         more = [f"{what} {_names(tree)}" for what, tree in trees if isinstance(tree, Mapping) and tree]
         return "; ".join([f"The batch has {_names(workload.example)}", *more]) + "."
+    # Any other error may come from the shapes, so they are all shown.
     fields = workload.example.items()
     description = ", ".join(f"'{name}' {jnp.dtype(f.dtype)} {(batch, *f.shape)}" for name, f in fields)
-    firsts = {tuple(field.shape)[:1] for _, field in fields}
+    firsts = {tuple(field.shape)[:1] for _, field in fields}  # equal first sizes: the batch axis, written by mistake
     if len(firsts) == 1 and (len(fields) > 1 or firsts == {(batch,)}) and firsts != {()}:
         return (
             f"The batch has {description}: if {firsts.pop()[0]} is the number of examples, leave it out of every Field."

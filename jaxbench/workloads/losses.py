@@ -69,7 +69,7 @@ def prediction(model: PureModel, *, inputs: Inputs = "image") -> Callable[..., P
 
 def _metrics(logits: jax.Array, label: jax.Array, weight: jax.Array | None) -> Metrics:
     """Mean cross-entropy and accuracy. logits: (batch, classes); label, weight: (batch,)."""
-    logits = logits.astype(jnp.float32)
+    logits = logits.astype(jnp.float32)  # a sum over many classes in 16 bits loses the small terms
     # A product, not indexing: it keeps a sharded batch sharded (a gather over a sharded axis needs an output sharding).
     target = jax.nn.one_hot(label, logits.shape[-1], dtype=jnp.float32)
     cross_entropy = -jnp.sum(target * jax.nn.log_softmax(logits), axis=-1)
@@ -140,7 +140,7 @@ def per_position(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, 
     """
     logits_BTV = logits_BTV.astype(jnp.float32)
     axis, vocab = sharding_context.current().tensor, logits_BTV.shape[-1]
-    number_BTV = jax.lax.broadcasted_iota(jnp.int32, logits_BTV.shape, 2)
+    number_BTV = jax.lax.broadcasted_iota(jnp.int32, logits_BTV.shape, 2)  # of the word, for comparisons
     if axis is not None:
         number_BTV = number_BTV + jax.lax.axis_index(axis) * vocab
         vocab *= jax.lax.axis_size(axis)

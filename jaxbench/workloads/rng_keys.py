@@ -32,7 +32,7 @@ Keys = Callable[[jax.Array], jax.Array]
 def local_key(key: jax.Array, axes: tuple[str, ...]) -> jax.Array:
     """The key of a device's part of the batch: `key`, folded with its position on each axis that splits the batch."""
     for axis in axes:
-        key = jax.random.fold_in(key, jax.lax.axis_index(axis))
+        key = jax.random.fold_in(key, jax.lax.axis_index(axis))  # in the order of the axes, as in `keys_of_parts`
     return key
 
 
@@ -69,6 +69,7 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
             with sharding_context.over(axis=PARTS):
                 return weighted.float_weights(workload.loss(params, model_state, part, key))
 
+        # Contiguous parts, in the order in which a mesh gives a batch to its devices.
         parts = jax.tree.map(lambda x: x.reshape(len(keys), -1, *x.shape[1:]), batch)
         if _alone(of_part, jax.tree.map(lambda x: x[0], parts), keys[0], count=len(keys)):
             return together(jax.lax.map(lambda part: of_part(*part), (parts, keys)))
@@ -83,6 +84,7 @@ def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count
     jaxpr = jax.make_jaxpr(of_part, axis_env=[(PARTS, count)])(part, key).jaxpr
     default = jax.eval_shape(partial(jax.random.key, impl="threefry2x32"), 0).dtype
     draws = [aval_of(each.invars[0]).dtype for each in equations(jaxpr) if each.primitive.name == "random_bits"]
+    # A loss that reaches the other parts needs them all at once, so it cannot be computed part by part.
     return any(each != default for each in draws) and not any(PARTS in str(each.params) for each in equations(jaxpr))
 
 

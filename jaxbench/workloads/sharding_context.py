@@ -52,6 +52,7 @@ class ShardingContext:
 
 
 WHOLE = ShardingContext()
+# A variable of the context, not an argument: the layers of any library read it, and their signatures are not ours.
 _current: ContextVar[ShardingContext] = ContextVar("sharding_context", default=WHOLE)
 
 
@@ -77,7 +78,7 @@ def gathered(x: jax.Array) -> jax.Array:
     """(examples given, ...) -> (examples of the global batch, ...), in the batch's order."""
     axis, recorded = current().axis, _gathered_sizes.get()
     if recorded is not None:
-        recorded.append(x.size)
+        recorded.append(x.size)  # what the expected communication of a contrastive loss is made of
     if axis is not None:
         return jax.lax.all_gather(x, axis, tiled=True)
     # Explicit sharding has no product of two arrays split over the same axis, so one of them must be replicated.

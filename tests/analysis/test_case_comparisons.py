@@ -312,7 +312,7 @@ def test_small_payloads_alone_have_no_range(tmp_path: Path) -> None:
 
 def test_without_intervals_it_cannot_be_told(tmp_path: Path) -> None:
     found = verdict(tmp_path, reduced(1.0), rounds=2)
-    assert found.word == "cannot tell" and "fewer than 3 rounds" in found.sentence
+    assert found.word == "cannot tell" and "fewer than 5 rounds" in found.sentence
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import fabricate_cases
 import fabricate_cases as fab
 import pytest
 
-from jaxbench.analysis import alpha_beta, gates, points, run_rows, scaling, scaling_laws
+from jaxbench.analysis import alpha_beta, gates, headline, points, run_rows, scaling_laws
 from jaxbench.analysis.gates import Gate
 from jaxbench.analysis.headline import headlines
 from jaxbench.analysis.points import MeasuredPoint
@@ -445,7 +445,7 @@ def test_a_machine_that_is_noisier_than_the_claim_has_no_headline(tmp_path: Path
     """On one device the weak point is the same program as the strong point; here it is 20 % slower."""
     slower = of_rounds(lambda each: dataclasses.replace(each, block_s=tuple(1.2 * s for s in each.block_s)))
     rows = told(tmp_path, lambda point: slower(point) if point.point == "shard_map/weak/1" else point)
-    (sentence,) = headlines(list(rows.values()), scaling.controls(list(rows.values())))
+    (sentence,) = headlines(list(rows.values()), headline.controls(list(rows.values())))
     assert "the A/A spread (same program measured twice) is up to 17 %" in sentence
 
 

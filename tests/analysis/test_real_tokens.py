@@ -25,7 +25,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.core.store import RunFolder
 from jaxbench.features.training import metrics
 from jaxbench.report import columns, run_report, table
-from jaxbench.report.sentences.rows import token_sentences
+from jaxbench.report.sentences import token_sentences
 from jaxbench.workloads import from_nnx
 from jaxbench.workloads.models import gpt
 

@@ -17,11 +17,9 @@ FLOORS = (
     RECORDS,
     {"catalog"},
     {"hlo"},
-    {"imported"},
     {"discovery", "levers"},
     {"command_form"},
     {"config_fields"},
-    {"config_targets"},
     {"config"},
     {"machine"},
     {"processes"},
@@ -79,7 +77,7 @@ OUTSIDE = {
     "templates": {"workloads", "OwnStep", "StepWorkload"},  # the last two are names of the package itself
 }
 NO_JAX = {
-    *("errors", "digits", "native_log", "command_form", "discovery", "imported", "levers", "catalog", "hlo", "configs"),
+    *("errors", "digits", "native_log", "command_form", "discovery", "levers", "catalog", "hlo", "configs"),
     *("features", *RECORDS, *WINGS),
 }
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}

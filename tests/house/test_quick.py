@@ -51,7 +51,7 @@ def test_the_marker_is_the_one_that_pyproject_leaves_out(pytestconfig: pytest.Co
 
 def collected(*options: str) -> set[str]:
     """The ids of the tests of three files that pytest would run."""
-    files = [f"tests/parallel/{name}.py" for name in ("test_schedule", "test_reduction", "test_optimizers")]
+    files = [f"tests/parallel/{name}.py" for name in ("test_pipeline", "test_reduction", "test_optimizers")]
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", *options, *files]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     return {line for line in done.stdout.splitlines() if "::" in line}

@@ -19,7 +19,7 @@ from jaxbench.errors import Unsupported, UserError
 from jaxbench.measure.arm import Arms, build_program, require_options
 from jaxbench.measure.arm import compiler_options as options_of
 from jaxbench.processes.server import StageError
-from jaxbench.report.sentences import rows as rows_sentences
+from jaxbench.report import sentences
 
 ONE = {"mesh.devices": "1", "scaling": "strong"}
 CPU = compiler_options.names("cpu")
@@ -122,9 +122,9 @@ def test_a_set_of_another_release_is_not_supported_and_fails_nothing_where_all_w
         SimpleNamespace(point=SimpleNamespace(point=name, strategy="jit_auto", status=status, reason=why))
         for name, status in (("a", "ok"), ("b", "unsupported"))
     ]
-    assert rows_sentences.excused(rows, bench.config.to_dict()) == [f"b: {why}"]
-    assert rows_sentences.excused(rows, composed("mlp", **{**asked, "lever.compiler": "fast_math"}).to_dict()) == []
-    assert rows_sentences.excused(rows[1:], bench.config.to_dict()) == []
+    assert sentences.excused(rows, bench.config.to_dict()) == [f"b: {why}"]
+    assert sentences.excused(rows, composed("mlp", **{**asked, "lever.compiler": "fast_math"}).to_dict()) == []
+    assert sentences.excused(rows[1:], bench.config.to_dict()) == []
 
 
 @pytest.mark.full

@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 from jax.sharding import AxisType
 
 from jaxbench.errors import UserError
+from jaxbench.machine import mesh
 from jaxbench.machine.mesh import grid, groupings, groups, mesh_text, squarest
+from jaxbench.parallel import axes
 
 
 @pytest.mark.parametrize(
@@ -62,3 +67,97 @@ def test_a_grid_is_filled_row_by_row_and_says_its_axis_types() -> None:
 
 def test_the_squarest_mesh_has_its_longer_side_last() -> None:
     assert [squarest(n) for n in (1, 2, 4, 6, 12, 16, 36)] == [(1,), (2,), (2, 2), (2, 3), (3, 4), (4, 4), (6, 6)]
+
+
+# Neighbours on an axis of a mesh are neighbours in a TPU's grid; other devices keep their order.
+
+
+# Trays of 2x2, as a v5e lists its devices.
+TRAYS_2X4 = [(x, y, 0) for y in range(4) for x in range(2)]
+TRAYS_4X4 = [(2 * X + x, 2 * Y + y, 0) for Y in range(2) for X in range(2) for y in range(2) for x in range(2)]
+CUBE = [(x, y, z) for z in range(2) for y in range(2) for x in range(2)]
+CASES = [
+    (TRAYS_2X4, (8,), [1.5], [1.0]),
+    (TRAYS_2X4, (2, 4), [2.0, 1.5], [1.0, 1.0]),
+    (TRAYS_2X4[:4], (4,), [1.5], [1.0]),
+    (TRAYS_4X4, (16,), [1.5], [1.0]),
+    (TRAYS_4X4, (4, 4), [3.0, 1.5], [1.0, 1.0]),
+    (TRAYS_4X4, (2, 8), [2.0, 1.5], [1.0, 1.25]),
+    (CUBE, (8,), [1.75], [1.0]),
+    (CUBE, (2, 4), [1.0, 1.5], [1.0, 1.0]),
+    (CUBE, (2, 2, 2), [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]),
+]
+
+
+class Chip:
+    """A TPU device with the attributes that a mesh reads."""
+
+    platform, core_on_chip, process_index = "tpu", 0, 0
+
+    def __init__(self, number, coords):
+        self.id, self.coords = number, coords
+
+
+def chips(coordinates):
+    return [Chip(number, coords) for number, coords in enumerate(coordinates)]
+
+
+def mean_links(devices, shape):
+    grid = np.array([device.coords for device in devices]).reshape(*shape, -1)
+    return [float(np.mean(mesh.links(grid, axis))) for axis in range(len(shape))]
+
+
+@pytest.mark.parametrize(("coordinates", "shape", "before", "after"), CASES)
+def test_neighbours_on_every_axis_are_as_near_as_the_grid_allows(coordinates, shape, before, after):
+    given = chips(coordinates)
+    assert mean_links(given, shape) == before
+    found = mesh.arranged(given, shape)
+    assert found.shape == shape and {chip.id for chip in found.flat} == set(range(len(given)))
+    assert mean_links(list(found.flat), shape) == after
+
+
+def test_every_mesh_of_a_chip_set_is_laid_so():
+    given = chips(TRAYS_2X4)
+    assert mean_links(list(mesh.data_mesh(given, AxisType.Auto).devices.flat), (8,)) == [1.0]
+    assert mean_links(list(mesh.grid(given, (2, 4)).devices.flat), (2, 4)) == [1.0, 1.0]
+    assert mean_links(list(axes.mesh_of(given, {"data": 2, "tensor": 4}).devices.flat), (2, 4)) == [1.0, 1.0]
+
+
+def test_slices_share_the_first_axis_of_a_mesh():
+    given = chips([*TRAYS_2X4, *TRAYS_2X4])
+    for number, chip in enumerate(given):
+        chip.slice_index = number // 8
+    found = mesh.arranged(given, (2, 8))
+    assert [{chip.slice_index for chip in row} for row in found] == [{0}, {1}]
+    assert all(mean_links(list(row), (8,)) == [1.0] for row in found)
+    assert [chip.slice_index for chip in mesh.arranged(given, (16,))] == [0] * 8 + [1] * 8
+    with pytest.raises(UserError, match="its 1 devices do not divide into 2 slices: begin the mesh with data=2"):
+        mesh.arranged(given, (1, 16))
+
+
+def test_cores_of_one_chip_are_neighbours():
+    given = chips([(x, y, 0) for y in range(2) for x in range(2) for _ in range(2)])
+    for number, chip in enumerate(given):
+        chip.core_on_chip = number % 2
+    found = list(mesh.arranged(given, (8,)).flat)
+    where = [(*chip.coords, chip.core_on_chip) for chip in found]
+    apart = [sum(abs(a - b) for a, b in zip(one, other, strict=True)) for one, other in itertools.pairwise(where)]
+    assert set(apart) == {1}
+
+
+def test_devices_without_a_box_or_a_grid_keep_their_order():
+    holes = chips([(0, 0, 0), (1, 0, 0), (3, 0, 0)])
+    assert list(mesh.arranged(holes, (3,))) == holes
+    for shape in ((8,), (2, 4), (2, 2, 2)):
+        assert list(mesh.arranged(jax.devices(), shape).flat) == jax.devices()
+
+
+@pytest.mark.parametrize("box", [(1,), (5,), (3, 5), (4, 4), (3, 4), (2, 3, 5), (3, 3, 3), (1, 6, 1)])
+def test_a_walk_visits_each_place_once_and_goes_a_link_at_a_time(box):
+    walk = mesh._ring(box)
+    assert sorted(walk) == list(itertools.product(*map(range, box)))
+    steps = [sum(abs(a - b) for a, b in zip(p, q, strict=True)) for p, q in itertools.pairwise(walk)]
+    assert set(steps) <= {1}
+    wide = [length for length in box if length > 1]
+    if len(wide) > 1 and math.prod(wide) % 2 == 0:  # such a box has a ring
+        assert sum(abs(a - b) for a, b in zip(walk[0], walk[-1], strict=True)) == 1

@@ -17,7 +17,7 @@ from jaxbench.core.schema import Verdict
 from jaxbench.machine.start import LARGE, run_once_options
 from jaxbench.measure import check
 from jaxbench.parallel.strategies import pmap
-from jaxbench.workloads.levers import precision
+from jaxbench.workloads import levers
 
 START = {"w": np.zeros(4, np.float32)}
 ONE_DEVICE = {"w": np.ones(4, np.float32)}
@@ -229,7 +229,7 @@ def test_a_host_in_float32_is_allowed_a_tenth_of_the_updates():
 
 def test_parts_of_a_batch_under_loss_scaling_have_the_same_gradient():
     """The gradient contains the scale, and the optimizer divides by it: parts must keep the scale until then."""
-    workload, device = precision.apply(linear_workload(optax.sgd(0.1)), "float16"), jax.devices()[0]
+    workload, device = levers.in_precision(linear_workload(optax.sgd(0.1)), "float16"), jax.devices()[0]
     state, batch = reference.initial_state(workload, KEY, device=device), workload.synthetic(KEY, 16)
     low = state.opt_state._replace(log2_scale=np.int32(6))  # nothing overflows, in parts or whole
     state = dataclasses.replace(state, opt_state=low)
@@ -241,7 +241,7 @@ def test_parts_of_a_batch_under_loss_scaling_have_the_same_gradient():
 
 def test_a_scaled_loss_overflows_part_by_part_where_a_program_gives_it_parts():
     """The gradient of a part is larger than that of the batch: different skipped steps must not look like a fault."""
-    workload, devices = precision.apply(linear_workload(optax.sgd(0.1)), "float16"), jax.devices()[:4]
+    workload, devices = levers.in_precision(linear_workload(optax.sgd(0.1)), "float16"), jax.devices()[:4]
     batch, program = workload.synthetic(KEY, 16), pmap.build(workload, devices)
     layout = reference.BatchLayout.of(program, draws=False)
     about = {"device": devices[0], "layout": layout, "flops": 1.0, "apart": lambda: True}

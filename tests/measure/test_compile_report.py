@@ -9,7 +9,9 @@ from workload_cases import KEY, experiment_workload, linear_workload
 
 from jaxbench import config as config_lib
 from jaxbench import parallel
+from jaxbench.errors import UserError
 from jaxbench.measure.compile_report import compile_step, example_flops
+from jaxbench.measure.step_facts import train_briefly
 from jaxbench.workloads.models import image_layers
 
 
@@ -56,3 +58,38 @@ def test_a_program_is_the_same_whoever_has_it_compiled():
     again = compiled()  # from another line, which is in the text of the program
     assert first.hlo != again.hlo and first.sha256 == again.sha256
     assert compiled(6).sha256 != first.sha256
+
+
+# A short training: it learns, reports its result, and is reproducible.
+
+
+@pytest.fixture(scope="module")
+def mlp():
+    return experiment_workload("mlp")
+
+
+def trained(workload, *, steps, batch=50, devices=1):
+    program = parallel.build("jit_auto", workload, jax.devices()[:devices])
+    return train_briefly(workload, program, workload.data(), steps=steps, batch=batch, seed=0)
+
+
+def test_more_steps_come_to_more(mlp):
+    little, much = trained(mlp, steps=2), trained(mlp, steps=60)
+    assert much["final_accuracy"] > 0.7 > little["final_accuracy"] and much["final_loss"] < little["final_loss"]
+    assert (little["steps"], much["steps"]) == (2, 60)
+
+
+def test_it_is_the_same_again_and_on_other_devices(mlp):
+    once = trained(mlp, steps=5)
+    assert trained(mlp, steps=5) == once
+    assert trained(mlp, steps=5, devices=2) == pytest.approx(once, rel=1e-4)
+
+
+def test_a_loss_that_is_no_number_is_left_out(mlp):
+    broken = dataclasses.replace(mlp, loss=lambda *a: (mlp.loss(*a)[0] * float("nan"), mlp.loss(*a)[1]))
+    assert "final_loss" not in trained(broken, steps=1)
+
+
+def test_a_batch_larger_than_the_data_is_one_sentence(mlp):
+    with pytest.raises(UserError, match="train.batch=100000 exceeds the"):
+        trained(mlp, steps=1, batch=100_000)

@@ -9,15 +9,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from doorway import jaxbench
 from strategy_cases import BATCH, stateful, verdicts
 from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
-from jaxbench import parallel
-from jaxbench.core.program import keep_barriers, without
+from jaxbench import discovery, parallel
+from jaxbench.core import schema
+from jaxbench.core.program import jit_once, keep_barriers, without
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import axes, layout, sharded_step
+from jaxbench.workloads.models import gpt
 
 LAYERS = 1  # more layers would only repeat, and each is compiled
 SHAPE = {"model.layers": LAYERS, "model.width": 32, "model.heads": 8, "model.context": 32, "model.vocab": 64}
@@ -248,3 +252,175 @@ def test_fsdp_stores_less_of_blocks_that_are_recomputed():
         return compile_step(workload, program, 16, options=without(keep_barriers(program.mesh))).report.temp_bytes
 
     assert temp_bytes("block") < 0.5 * temp_bytes("none")
+
+
+# A vocabulary that does not divide over devices gets unused rows, which change nothing.
+
+
+WORDS, ROWS = 61, 64
+SHAPE_vocab = {"model.width": 16, "model.heads": 4, "model.context": 16, "model.vocab": WORDS}
+
+
+@functools.cache
+def workload(rows=ROWS, layers=1):
+    return experiment_workload("gpt", **{**SHAPE_vocab, "model.layers": layers, "model.padded_vocab": rows})
+
+
+@functools.cache
+def reference(layers=1):
+    mine = workload(layers=layers)
+    return one_device(mine, mine.synthetic(KEY, BATCH))
+
+
+@pytest.mark.full
+def test_the_loss_and_the_gradients_are_those_of_the_vocabulary():
+    plain, padded = workload(0), workload()
+    batch = plain.synthetic(KEY, BATCH)
+    jax.tree.map(np.testing.assert_array_equal, batch, padded.synthetic(KEY, BATCH))
+    (small, _), (large, _) = plain.init(KEY), padded.init(KEY)
+    np.testing.assert_array_equal(large["tokens"], np.pad(small["tokens"], ((0, ROWS - WORDS), (0, 0))))
+    large["tokens"] = large["tokens"].at[WORDS:].set(9.0)  # for any values there
+
+    def gradient(mine, params):
+        return jit_once(jax.value_and_grad(mine.loss, has_aux=True))(params, {}, batch, KEY)
+
+    ((loss, _), grads), ((same, _), others) = gradient(plain, small), gradient(padded, large)
+    np.testing.assert_allclose(same, loss, rtol=1e-6)
+    assert not np.any(others["tokens"][WORDS:])
+    others["tokens"] = others["tokens"][:WORDS]
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7), others, grads)
+    assert jax.eval_shape(padded.predict, large, {}, batch).shape == (BATCH, WORDS)
+
+
+SPREAD = [("tensor", 2), ("tensor", 4), ("fsdp", 2), ("jit_explicit", 2), ("pmap", 2)]
+
+
+@pytest.mark.parametrize(("strategy", "devices"), thin(SPREAD, 1))
+def test_strategies_are_right_and_the_padding_stays_zero(strategy, devices):
+    program = parallel.build(strategy, workload(), jax.devices()[:devices])
+    found, collectives, report = verdicts(workload(), program, reference())
+    assert found.ok, found.reason
+    assert collectives.ok, collectives.reason
+    assert report.parameters == 16 * (ROWS - WORDS) + sum(x.size for x in jax.tree.leaves(workload(0).init(KEY)[0]))
+    assert not np.any(reference().end.params["tokens"][WORDS:])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mesh", ["data=2,tensor=2", "stage=2,tensor=2"])
+def test_meshes_are_right(mesh):
+    mine = workload(layers=2)  # one for each stage
+    program = parallel.load("hybrid").build(mine, jax.devices()[:4], sizes=axes.parse(mesh))
+    found, *_ = verdicts(mine, program, reference(2))
+    assert found.ok, found.reason
+
+
+@pytest.mark.full
+def test_a_device_that_holds_only_padding_is_right_too():
+    mine = workload(4 * WORDS + 4)  # of four devices two hold no word
+    program = parallel.build("tensor", mine, jax.devices()[:4])
+    found, *_ = verdicts(mine, program, one_device(mine, mine.synthetic(KEY, BATCH)))
+    assert found.ok, found.reason
+
+
+def test_gpt_2s_vocabulary_is_padded_and_others_are_unchanged():
+    def shape(**changes):
+        config = discovery.load_experiment("gpt").get_config().model
+        config.update(changes)
+        return gpt.dimensions(config)
+
+    for preset, found in gpt.PRESETS.items():
+        assert shape(preset=preset).rows == (50304 if found.vocab == 50257 else found.vocab)
+    assert shape(preset="small", vocab=1000).rows == 1000
+    assert shape(preset="tiny", vocab=1000, padded_vocab=1024).rows == 1024
+    with pytest.raises(UserError, match="padded_vocab=999 is less than the vocabulary of 1000: use 1024, for example"):
+        shape(preset="tiny", vocab=1000, padded_vocab=999)
+
+
+# Every experiment that splits a model, at its tiny size: points, facts, and its figure from the command line.
+
+
+@pytest.fixture
+def records(tmp_path):
+    def typed(name: str, *changes: str) -> list[schema.PointRecord]:
+        """The last record of each point, in the order of the plan; each passed its checks, and there is a figure."""
+        folder = tmp_path / name
+        words = ("run", name, "--preset=smoke", f"--workdir={folder}", *(f"--config.{c}" for c in changes))
+        ended = jaxbench(*words, formats=("svg",))
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        assert list((folder / "figures").glob("*.svg"))
+        found = {r.point: r for r in RunFolder(folder).records() if isinstance(r, schema.PointRecord)}
+        assert found and all(check.ok for record in found.values() for check in record.checks)
+        return list(found.values())
+
+    return typed
+
+
+@pytest.mark.full
+def test_zero_holds_less_with_each_stage(records):
+    found = records("zero", "mesh.devices=4")
+    assert [record.strategy for record in found] == ["jit_auto", "zero1", "zero2", "fsdp"]
+    held = [record.facts["state_bytes"] + record.facts["held_gradient_bytes"] for record in found]
+    assert held == sorted(held, reverse=True) and held[-1] < 0.3 * held[0]
+    per_parameter = held[0] / found[0].passport.parameters
+    assert per_parameter == pytest.approx(16)
+
+
+@pytest.mark.full
+def test_without_fusion_fsdp_still_gathers_for_the_backward_pass_again(records):
+    found = records("mlp", "strategy=fsdp", "scaling=strong", "mesh.devices=2", "lever.execution=donated,unfused")
+    donated, unfused = (sum(c.bytes for c in record.passport.collectives if c.kind == "all-gather") for record in found)
+    assert donated == unfused > 0
+
+
+@pytest.mark.full
+def test_tensor_parallel_grows_the_model_with_the_devices(records):
+    found = {(r.scaling, r.devices): r for r in records("tensor_parallel", "mesh.devices=1,2")}
+    parameters = {key: record.passport.parameters for key, record in found.items()}
+    assert parameters["strong", 1] == parameters["strong", 2] == parameters["weak", 1] < parameters["weak", 2]
+    assert len({record.global_batch for record in found.values()}) == 1
+    assert found["strong", 2].facts["state_bytes"] < 0.7 * found["strong", 1].facts["state_bytes"]
+
+
+@pytest.mark.full
+def test_pipeline_is_as_busy_as_theory_says(records):
+    found = records("pipeline", "mesh.devices=2", "lever.accumulate=4")
+    assert [record.levers["schedule"] for record in found] == ["gpipe", "1f1b"]
+    assert [record.facts["busy_share"] for record in found] == pytest.approx([4 / (4 + 2 - 1)] * 2)
+
+
+@pytest.mark.full
+def test_context_parallel_passes_keys_and_values_round(records):
+    (record,) = records("context_parallel", "mesh.devices=4", "search=")
+    assert "collective-permute" in {each.kind for each in record.passport.collectives}
+
+
+@pytest.mark.full
+def test_hybrid_says_what_each_mesh_keeps_busy(records):
+    meshes = ("data=2", "stage=2")
+    found = {
+        r.arm: r for r in records("hybrid", "mesh.devices=2", f"lever.mesh={';'.join(meshes)}", "lever.accumulate=2")
+    }
+    assert list(found) == [f"mesh={mesh}" for mesh in meshes]
+    assert [record.facts.get("busy_share") for record in found.values()] == [None, pytest.approx(2 / 3)]
+
+
+@pytest.mark.full
+def test_moe_says_what_was_dropped(records):
+    found = {r.devices: r for r in records("moe", "mesh.devices=1,2", "strategy=expert")}
+    assert all(0 <= record.facts["dropped"] < 1 for record in found.values())
+    assert "all-to-all" in {each.kind for each in found[2].passport.collectives}
+    assert found[2].facts["state_bytes"] < found[1].facts["state_bytes"]
+
+
+@pytest.mark.full
+def test_contrastive_gathers_more_with_each_device_and_holds_less_by_blocks(records):
+    found = {
+        (r.devices, r.levers["remat"]): r.passport
+        for r in records("contrastive", "mesh.devices=1,2", "strategy=shard_map", "batch=64", "model.columns=8")
+    }
+    assert all(found[n, "none"].flops_per_step == found[n, "block"].flops_per_step for n in (1, 2))
+    assert found[2, "none"].flops_per_step > 2 * found[1, "none"].flops_per_step
+    assert found[2, "none"].product_flops_per_step == found[2, "none"].flops_per_step
+    gathered = {c.kind: c.bytes for c in found[2, "none"].collectives}
+    assert gathered["all-gather"] == 2 * 4 * 128 * 16 and gathered["reduce-scatter"] == gathered["all-gather"] / 2
+    assert found[2, "block"].temp_bytes < found[2, "none"].temp_bytes

@@ -1,9 +1,12 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Every discovered experiment under every strategy gives one device's parameters, on 1, 2 and 8 devices."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 
+import brought
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,8 +21,9 @@ from workload_cases import KEY, experiment_workload, linear_workload, one_device
 from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.core.program import gradients, update
-from jaxbench.errors import UserError
+from jaxbench.errors import Unsupported, UserError
 from jaxbench.machine.mesh import data_mesh
+from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel.data_parallel import data_parallel
 
 
@@ -167,3 +171,62 @@ def test_a_surprise_all_gather_fails_the_collectives_check():
     _, collectives, _ = verdicts(workload, program)
     assert not collectives.ok
     assert "all-gather" in collectives.reason
+
+
+# A strategy that cannot take a model says so and suggests a line; with that line it can.
+
+
+LOGITS = 'logits = batch["x"] @ params["w"]'
+LOOK_UP = 'logits = params["w"][batch["label"] % 3]'
+WRITTEN = 'ids = batch["label"] % 3; logits = params["w"].at[ids].get(out_sharding=jax.typeof(ids).sharding)'
+
+
+def compiled(path, strategy, devices=2):
+    workload = brought.build(path)
+    return compile_step(workload, parallel.build(strategy, workload, jax.devices()[:devices]), 8)
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        (LOOK_UP, "write table.at[ids].get(out_sharding=jax.typeof(ids).sharding) there"),
+        (
+            'logits = batch["x"] @ params["w"]; batch["x"] @ batch["x"].T',
+            "give that product the out_sharding of an operand",
+        ),
+        ('logits = jnp.cumsum(batch["x"], axis=0) @ params["w"]', "no operation runs along the axis of examples"),
+        ('logits = jax.lax.map(lambda x: x @ params["w"], batch["x"])', "no operation runs along the axis of examples"),
+    ],
+)
+def test_an_ambiguous_explicit_sharding_is_reported_with_the_line(tmp_path, line, advice):
+    path = brought.write(tmp_path, (LOGITS, line))
+    with pytest.raises(Unsupported) as caught:
+        compiled(path, "jit_explicit")
+    sentence = str(caught.value)
+    assert sentence.startswith(f"'{path}', line {brought.line_with(path, line)}: with explicit sharding")
+    assert advice in sentence and "or use --config.strategy=jit_auto" in sentence
+
+
+@pytest.mark.parametrize("strategy", parallel.of_any_model())
+def test_the_line_that_is_advised_is_right_under_every_strategy(tmp_path, strategy):
+    path = brought.write(tmp_path, (LOGITS, WRITTEN))
+    workload = brought.build(path)
+    jax.eval_shape(workload.loss, *jax.eval_shape(workload.init, jax.random.PRNGKey(0)), workload.batch_avals(8), None)
+    assert compiled(path, strategy).report.parameters == 15
+
+
+@pytest.mark.parametrize("strategy", ["jit_auto", "shard_map"])
+def test_other_strategies_take_an_unchanged_look_up(tmp_path, strategy):
+    assert compiled(brought.write(tmp_path, (LOGITS, LOOK_UP)), strategy).report.parameters == 15
+
+
+def test_an_error_of_the_model_under_explicit_sharding_stays_its_own(tmp_path):
+    path = brought.write(tmp_path, (LOGITS, 'logits = batch["x"].T @ params["w"]'))
+    with pytest.raises(TypeError, match="contracting dimensions"):
+        compiled(path, "jit_explicit")
+
+
+@pytest.mark.parametrize("strategy", ["context", "expert", "pipeline", "tensor"])
+def test_a_model_without_a_partition_is_unsupported(strategy):
+    with pytest.raises(Unsupported, match="'linear'"):
+        parallel.build(strategy, linear_workload(), jax.devices()[:2])

@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from html import escape, unescape
 from pathlib import Path
+from typing import Any
 
 import fabricate
 import fabricate_arms
 import fabricate_cases
 import pytest
 from features.machine_profile.test_machine_page import ALL, made
-from report import browser, runs
+from report import runs
 from suites.test_first_run_page import document, item
 
 from jaxbench.core import schema
@@ -19,6 +26,50 @@ from jaxbench.features.machine_profile import page as machine
 from jaxbench.report import compiled_report, page, run_report
 from jaxbench.report.page import Picture
 from jaxbench.suites import first_run_page as first_run
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+COMMAND = shutil.which(next((name for name in NAMES if shutil.which(name)), "")) or ""
+needed = pytest.mark.skipif(not COMMAND, reason="no Chromium here: pages were not laid out")
+
+# Runs in the frame's parent, because pages forbid scripts. All details are opened first.
+_MEASURE = """
+onload = () => {
+  const found = [...document.querySelectorAll('iframe')].map(frame => {
+    const page = frame.contentDocument;
+    page.querySelectorAll('details').forEach(fold => fold.open = true);
+    const named = element => `${element.tagName} ${element.textContent.trim().slice(0, 60)}`;
+    const wide = element => element.scrollWidth > element.clientWidth;
+    const figures = [...page.querySelectorAll('.figures figure')].map(figure => figure.getBoundingClientRect());
+    return {
+      width: page.documentElement.scrollWidth,
+      room: page.documentElement.clientWidth,
+      cut: [...page.querySelectorAll('.wide, pre')].filter(wide).map(e => `${named(e)}: ${e.scrollWidth}`),
+      figures: figures.map(box => [box.left, box.top, box.width]),
+      lost: [...page.querySelectorAll('a[href^="#"]')].filter(a => !page.querySelector(a.hash)).map(named),
+      ground: frame.contentWindow.getComputedStyle(page.body).backgroundColor,
+      ink: frame.contentWindow.getComputedStyle(page.body).color,
+    };
+  });
+  document.body.textContent = JSON.stringify(found);
+}
+"""
+
+
+def laid_out(pages: Mapping[str, str], width: int, folder: Path, options: Sequence[str] = ()) -> dict[str, Any]:
+    """The measurements of HTML pages, by name, in a frame of `width` pixels."""
+    frames = "".join(
+        f'<iframe style="width: {width}px; height: 900px; border: 0" srcdoc="{escape(page)}"></iframe>'
+        for page in pages.values()
+    )
+    file = folder / "frames.html"
+    file.write_text(f"<!doctype html><meta charset=utf-8><body>{frames}<script>{_MEASURE}</script></body>")
+    settings = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
+    command = [COMMAND, *settings, *options, "--dump-dom", file.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    body = re.search(r"<body>(\[.*\])</body>", done.stdout, flags=re.DOTALL)
+    assert body is not None, done.stderr[-2000:]
+    return dict(zip(pages, json.loads(unescape(body[1])), strict=True))
+
 
 SVG = b'<svg width="504pt" height="200pt" viewBox="0 0 504 200" xmlns="x"><path d="M0 0h504v200z"/></svg>'
 PICTURES = [Picture(name=name, svg=SVG, caption="A caption that is long enough for a line. " * 3) for name in "abc"]
@@ -64,9 +115,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return html
 
 
-@browser.needed
+@needed
 def test_nothing_scrolls_sideways_at_1200_pixels(pages: dict[str, str], tmp_path: Path) -> None:
-    found = browser.laid_out(pages, 1200, tmp_path)
+    found = laid_out(pages, 1200, tmp_path)
     assert {name: (each["cut"], each["lost"]) for name, each in found.items() if each["cut"] or each["lost"]} == {}
     assert {name: each["width"] for name, each in found.items() if each["width"] > 1200} == {}
     for name in set(found) - {"machine"}:
@@ -76,17 +127,17 @@ def test_nothing_scrolls_sideways_at_1200_pixels(pages: dict[str, str], tmp_path
 
 
 @pytest.mark.full
-@browser.needed
+@needed
 def test_on_a_phone_only_tables_and_figures_scroll(pages: dict[str, str], tmp_path: Path) -> None:
-    found = browser.laid_out(pages, 400, tmp_path)
+    found = laid_out(pages, 400, tmp_path)
     assert {name: each["width"] for name, each in found.items() if each["width"] > 400} == {}
     assert len({left for left, *_ in found["training"]["figures"]}) == 1
 
 
-@browser.needed
+@needed
 def test_in_the_dark_the_page_is_dark(pages: dict[str, str], tmp_path: Path) -> None:
     pages, dark = {"training": pages["training"]}, ["--blink-settings=preferredColorScheme=0"]
-    found = browser.laid_out(pages, 1200, tmp_path, dark)["training"]
+    found = laid_out(pages, 1200, tmp_path, dark)["training"]
     ground, ink = (sum(map(int, found[name][4:-1].split(","))) for name in ("ground", "ink"))
     assert ground < 100 < 600 < ink
 

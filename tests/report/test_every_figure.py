@@ -27,6 +27,7 @@ from report import runs
 from thin import thin
 
 from jaxbench import config
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.features.forecast.figures import draw_forecast
 from jaxbench.features.time_to_target import analysis as curves
@@ -34,11 +35,13 @@ from jaxbench.features.time_to_target.figures import draw_targets
 from jaxbench.features.training.figures import draw_goodput
 from jaxbench.features.training.goodput import Costs
 from jaxbench.features.training.trainings import Trained
-from jaxbench.report import build, views
-from jaxbench.report.drawing import canvas, marks, placing
+from jaxbench.report import build, run_report, views
+from jaxbench.report import figures as figures_views
+from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.canvas import Look
 from jaxbench.report.drawing.notes import display
 from jaxbench.report.run_report import RunReport
+from jaxbench.workloads.cases import VIEWS
 
 Make = Callable[[Path], Path]
 Drawn = Callable[[str], list[tuple[str, Figure]]]
@@ -188,12 +191,31 @@ def test_a_figure_can_be_as_narrow_as_a_column(tmp_path: Path, name: str) -> Non
         assert min(axes.get_window_extent().width for axes in panels) > 0.8 * figure.dpi, what
 
 
+@pytest.mark.usefixtures("every_format")
+@pytest.mark.parametrize("name", thin([*MADE, "machine/matmul"], ["cases/dispatch"]))
+def test_three_formats_seven_inches_and_the_same_bytes_every_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    run = found(name, tmp_path)
+
+    def rendered() -> dict[str, dict[str, bytes]]:
+        return {plot.name: canvas.render(lambda plot=plot: plot(run)) for plot in views.of(run).values()}  # type: ignore[misc]
+
+    first = rendered()
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")  # another day for matplotlib
+    assert first == rendered() and any(first.values())
+    for files in filter(None, first.values()):
+        assert set(files) == {"svg", "pdf", "png"} and files["pdf"].startswith(b"%PDF")
+        assert files["png"].startswith(b"\x89PNG") and int.from_bytes(files["png"][16:20], "big") == 1400  # at 200 dpi
+        assert b"<text" not in files["svg"] and b"<image" not in files["svg"], "shapes only, in any reader's fonts"
+
+
 @pytest.mark.parametrize("name", ["remat", "versus"])
 def test_no_line_crosses_the_label_of_a_mark(drawn: Drawn, name: str) -> None:
     for figure_name, figure in drawn(name):
         for axes in figure.axes:
-            lines = list(placing._paths(axes))
-            for text in (text for text in axes.texts if text.get_label() == placing.MOVABLE):
+            lines = list(canvas._paths(axes))
+            for text in (text for text in axes.texts if text.get_label() == canvas.MOVABLE):
                 box = Text.get_window_extent(text)
                 crossed = any(line.intersects_bbox(box, filled=False) for line in lines)
                 assert not crossed, f"{figure_name}: {text.get_text()}"
@@ -337,3 +359,64 @@ def test_the_look_of_a_run_is_what_it_recorded_until_it_is_changed() -> None:
     assert config.check_look(recorded) == {"width_in": 5.0, "title": "", "overlay": ""}
     with pytest.raises(UserError, match="width_in=1 is out of range: use 2.5 to 20"):
         config.check_look(config.look({"report": {"width_in": 1.0}}))
+
+
+# A figure is a file: found by its name, drawn for its kinds of runs, at its position on the page.
+
+
+FOLDER = Path(figures_views.__path__[0])
+NEW = """
+from jaxbench.report.drawing.plot import plot
+@plot("brand_new", views=("training",), order=-1)
+def draw_brand_new(run):
+    "a test"
+    return None if run.experiment == "empty" else __import__("matplotlib.figure").figure.Figure()
+"""
+
+
+@pytest.mark.parametrize("name", views.figures())
+def test_every_figure_has_a_caption_and_runs(name: str) -> None:
+    plot = views.figures()[name]
+    assert plot.caption.endswith(".")
+    assert {view.partition("/")[0] for view in plot.views} <= {"training", "levers", "cases", "compiled"}
+
+
+def test_every_view_that_something_asks_for_has_a_figure() -> None:
+    assert set(VIEWS) == set(views.views("cases"))
+    assert {*run_report._VIEWS.values(), "inference", "arms"} <= set(views.views("levers"))
+
+
+def test_a_new_file_is_found_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "brand_new.py").write_text(NEW)
+    monkeypatch.setattr(figures_views, "__path__", [*figures_views.__path__, str(tmp_path / "figures")])
+    monkeypatch.setattr(views, "_FOLDER", tmp_path / "figures")
+    views.figures.cache_clear()
+    try:
+        run = run_report.find(RunFolder(fabricate.run_folder(tmp_path / "run", devices=(1, 2), rounds=2)))
+        (picture,) = views.pictures(run)
+        assert (picture.name, picture.caption) == ("brand_new", "a test")
+        assert (tmp_path / "run/figures/brand_new.svg").is_file()
+    finally:
+        views.figures.cache_clear()
+
+
+def test_the_figures_of_a_run_are_those_of_its_kind_and_view(tmp_path: Path) -> None:
+    config = {"report": {"overlay": "", "view": "zero"}}
+    run = RunFolder(fabricate.run_folder(tmp_path / "zero", devices=(1,), rounds=1, config=config))
+    names = ["zero", "scaling", "waterfall", "hosts", "roofline", "profile", "search", "ranks", "blocks"]
+    assert list(views.of(run_report.find(run))) == names
+    assert list(views.of(runs.findings(tmp_path / "c", "collectives"))) == ["busbw", "alpha_beta", "blocks"]
+
+
+def test_cases_of_an_unknown_view_are_refused(tmp_path: Path) -> None:
+    found = runs.findings(tmp_path, "curves")
+    with pytest.raises(UserError, match="did you mean 'curves'"):
+        views.of(dataclasses.replace(found, view="curvs"))
+
+
+def test_an_unknown_view_in_a_runs_config_is_refused(tmp_path: Path) -> None:
+    config = {"report": {"overlay": "", "view": "zerro"}}
+    run = RunFolder(fabricate.run_folder(tmp_path, devices=(1,), rounds=1, config=config))
+    with pytest.raises(UserError, match="report.view=zerro.* did you mean 'zero'"):
+        views.of(run_report.find(run))

@@ -11,18 +11,15 @@ import fabricate
 import fabricate_arms as fab
 import pytest
 from report import runs
-from rich.console import Console
 from thin import thin
 
 from jaxbench.core import store
 from jaxbench.core.store import RunFolder
-from jaxbench.errors import UserError
-from jaxbench.report import build, page, run_report, views
+from jaxbench.report import build, run_report, views
 from jaxbench.report.drawing import canvas
 from jaxbench.report.run_report import RunReport
 
 UNKNOWN = re.compile(r"\b(nan|inf)\b", re.IGNORECASE)
-HOSTILE = '<script>alert("x")</script>[bold]$x$'
 
 
 def find(path: Path, kind: str, **facts: Any) -> RunReport:
@@ -165,31 +162,6 @@ def test_odd_runs_still_make_a_page(tmp_path: Path, kind: str, odd: str) -> None
         assert "has no times (build: no)" in html
 
 
-def test_an_empty_plan_is_not_ok(tmp_path: Path) -> None:
-    assert build.write(fab.lever_folder(tmp_path, [], ["remat"])).sentences == ["The plan asks for no points."]
-
-
-def test_hostile_names_are_escaped_everywhere(tmp_path: Path) -> None:
-    arms = [fab.arm(0.01, freeze="none"), fab.arm(0.005, freeze=HOSTILE), fab.arm(0.005, freeze="x", failed=HOSTILE)]
-    fab.lever_folder(tmp_path, arms, ["freeze"], experiment=HOSTILE)
-    with open(tmp_path / "out.txt", "w") as file:
-        build.write(tmp_path, Console(width=140, file=file))
-    html = (tmp_path / "report.html").read_text()
-    assert "<script" not in html and "&lt;script&gt;" in html
-    assert HOSTILE in (tmp_path / "out.txt").read_text()
-
-
-@pytest.mark.parametrize("width", [60, 80, 100, 160])
-@pytest.mark.parametrize("kind", fab.RUNS)
-def test_the_terminal_table_fits(tmp_path: Path, kind: str, width: int) -> None:
-    findings = find(tmp_path, kind)
-    with open(tmp_path / "out.txt", "w") as file:
-        page.show(findings.page([]), Console(width=width, file=file))
-    text = (tmp_path / "out.txt").read_text()
-    assert max(map(len, text.splitlines())) <= width
-    assert "baseline" in text and "Baseline" in text
-
-
 def test_a_search_is_shown_with_a_training_run_too(tmp_path: Path) -> None:
     fabricate.run_folder(tmp_path, devices=(1, 2))
     store.write_json(tmp_path / "search.json", fab.SEARCH)
@@ -245,12 +217,3 @@ def test_sets_of_compiler_options_are_ranked_and_said(tmp_path: Path) -> None:
     with canvas.style():
         names = views.figures()["arms"].draw(run).axes[0].get_yticklabels()
     assert [name.get_text() for name in names] == ["default", "fast_runtime", "fast_math", "concurrent", "onednn"]
-
-
-def test_an_unknown_kind_of_run_says_what_was_meant(tmp_path: Path) -> None:
-    fab.folder(tmp_path, "remat")
-    manifest = RunFolder(tmp_path).manifest()
-    manifest["plan"]["measures"] = "lever"
-    store.write_json(tmp_path / store.MANIFEST, manifest)
-    with pytest.raises(UserError, match="did you mean 'levers'"):
-        build.write(tmp_path)

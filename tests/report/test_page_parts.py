@@ -18,10 +18,9 @@ from jaxbench.analysis import points
 from jaxbench.core import schema
 from jaxbench.core.schema import ProfileRecord, RoundRecord
 from jaxbench.core.store import RunFolder
-from jaxbench.report import details, page, run_report
+from jaxbench.report import details, page, run_report, sentences
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures.rounds import _strip, draw_blocks
-from jaxbench.report.sentences import machine
 
 
 def test_every_section_is_safe_to_carry() -> None:
@@ -198,25 +197,25 @@ def loaded(path: Path, *, own: float = 1.0, **taken: float) -> list[Any]:
 
 def test_a_busy_machine_is_said_and_a_quiet_one_is_not(tmp_path: Path) -> None:
     busy = loaded(tmp_path / "busy", others_s=0.4, steal_s=0.01)
-    (sentence,) = machine.warnings({}, busy)
+    (sentence,) = sentences.load_warnings({}, busy)
     assert sentence.endswith(": in one of them, other processes took 40 % of its CPUs.")
-    assert machine.warnings({}, loaded(tmp_path / "quiet", others_s=0.0, steal_s=0.0)) == []
-    (sentence,) = machine.warnings({}, loaded(tmp_path / "waiting", own=0.8, others_s=0.0, steal_s=0.0))
+    assert sentences.load_warnings({}, loaded(tmp_path / "quiet", others_s=0.0, steal_s=0.0)) == []
+    (sentence,) = sentences.load_warnings({}, loaded(tmp_path / "waiting", own=0.8, others_s=0.0, steal_s=0.0))
     assert sentence.endswith(": in one of them, its process ran for only 80 % of the time.")
-    assert "jaxbench run" in machine.warnings({"shared_with": "jaxbench run (process 7)"}, [])[0]
+    assert "jaxbench run" in sentences.load_warnings({"shared_with": "jaxbench run (process 7)"}, [])[0]
 
 
 def test_an_unreported_stolen_time_is_not_zero(tmp_path: Path) -> None:
-    (_, said) = machine.description(MANIFEST, loaded(tmp_path / "silent", others_s=0.02))
+    (_, said) = sentences.machine_description(MANIFEST, loaded(tmp_path / "silent", others_s=0.02))
     assert "took 2.0 % of its CPUs' time" in said and said.endswith("; the hypervisor's share is not reported.")
-    (_, said) = machine.description(MANIFEST, loaded(tmp_path / "told", others_s=0.02, steal_s=0.0))
+    (_, said) = sentences.machine_description(MANIFEST, loaded(tmp_path / "told", others_s=0.02, steal_s=0.0))
     assert "the hypervisor took 0.0 %" in said and "not reported" not in said
 
 
 def test_the_machine_is_described_by_what_is_known() -> None:
-    (known,) = machine.description(MANIFEST, [])
+    (known,) = sentences.machine_description(MANIFEST, [])
     assert known == "EPYC, family 25, kernel 6.1, 2 usable cores, the reference product takes 12.3 ms on a core."
-    assert machine.description({}, []) == ["unknown processor."]
+    assert sentences.machine_description({}, []) == ["unknown processor."]
 
 
 @pytest.mark.parametrize("rounds", [1, 5])

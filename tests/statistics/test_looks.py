@@ -13,12 +13,11 @@ import fabricate
 import numpy as np
 import pytest
 
-from jaxbench.analysis import load, points, run_rows, scaling
+from jaxbench.analysis import headline, load, points, run_rows
 from jaxbench.core import store
 from jaxbench.core.schema import RoundRecord
 from jaxbench.core.store import RunFolder
-from jaxbench.report import run_report
-from jaxbench.report.sentences import machine
+from jaxbench.report import run_report, sentences
 from jaxbench.statistics import contended, looks
 from jaxbench.statistics.bootstrap import OPTIONAL_STOPPING, BootstrapSamples
 from jaxbench.statistics.timing import elapsed_s
@@ -187,7 +186,7 @@ def looked_at(path, noise, *, rounds=6, every_s=1.0, budget_s=60.0, most=20, dev
 def look_of(run, ended=""):
     """A look, as in the manifest."""
     rows = run_rows.analyse(points.load(run), config=run.config())
-    width, point = max(scaling.half_widths(rows))
+    width, point = max(headline.half_widths(rows))
     return {"rounds": 6, "ended": ended, "half_width": width, "point": point, "spent_s": 12.0}
 
 
@@ -214,7 +213,7 @@ def test_time_between_sessions_is_not_spent(tmp_path):
 def test_only_what_a_report_claims_must_be_narrow(tmp_path):
     run = looked_at(tmp_path, QUIET, devices=(1, 2, 4), cores=2)
     rows = run_rows.analyse(points.load(run), config=run.config())
-    assert [name for _, name in scaling.half_widths(rows)] == ["shard_map/strong/2"]
+    assert [name for _, name in headline.half_widths(rows)] == ["shard_map/strong/2"]
 
 
 def test_the_intervals_of_a_run_that_looked_are_wider():
@@ -246,7 +245,7 @@ def ended(path, noise, **changes):
     manifest = run.manifest()
     manifest["plan"]["auto"] |= {"ended": "precise", "looks": [look_of(run, "precise")], **changes}
     rows = run_rows.analyse(points.load(run), config=run.config())
-    return machine.of_rounds(manifest, [row.point for row in rows], rows=rows)
+    return sentences.of_rounds(manifest, [row.point for row in rows], rows=rows)
 
 
 def test_a_run_that_was_stopped_by_hand_is_no_precise_one(tmp_path):
@@ -316,9 +315,9 @@ def test_all_rounds_count_where_too_few_remain_or_their_number_is_fixed(tmp_path
 
 def test_the_page_says_how_many_rounds_do_not_count(tmp_path):
     rows = run_with_neighbour(tmp_path, (2, 3, 9, 14))
-    (sentence,) = machine._left_out([row.point for row in rows.values()])
+    (sentence,) = sentences._left_out([row.point for row in rows.values()])
     assert sentence.startswith("4 of 16 rounds do not count, because other programs took more than 5 % of the CPUs' ")
-    assert not machine._left_out([dataclasses.replace(row.point, left_out=()) for row in rows.values()])
+    assert not sentences._left_out([dataclasses.replace(row.point, left_out=()) for row in rows.values()])
 
 
 def test_more_rounds_replace_those_that_do_not_count():
@@ -336,4 +335,4 @@ def test_rounding_by_ticks_of_the_kernel_is_nobody():
 
 
 def test_a_run_without_points_has_no_rounds_to_leave_out():
-    assert machine._left_out([]) == []
+    assert sentences._left_out([]) == []

@@ -1,18 +1,27 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""A paper's command with fake runs: which runs it starts, continues and stores; its page, and the gallery."""
+"""Each claim of each paper, with fabricated records on both sides; the rules of the verdicts; the pages and gallery."""
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
+import math
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import fabricate_papers as made
+import fabricate
+import fabricate_arms
+import fabricate_cases
+import fabricate_losses
 import jax
+import numpy as np
 import pytest
 from experiment_cases import points_of
+from fabricate_arms import arm
+from matplotlib.text import Text
 from ml_collections import ConfigDict
 from rich.console import Console
 from thin import thin
@@ -20,17 +29,443 @@ from workload_cases import KEY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.core.store import lock_folder
+from jaxbench.core.store import RECORDS, lock_folder
 from jaxbench.errors import UserError
+from jaxbench.features.comparison.judge import (
+    CANNOT_TELL,
+    DIVERGED,
+    FAILS,
+    HOLDS,
+    NOT_MEASURED,
+    NOT_TESTABLE,
+    decide_claim,
+    why_undecided,
+)
+from jaxbench.features.training.trainings import Trained, read_trained, write_trained
+from jaxbench.report.drawing import canvas
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, student
 from jaxbench.suites.command import Ended
-from jaxbench.suites.papers import page, session
+from jaxbench.suites.papers import page, paper, readers, series, session
 from jaxbench.suites.papers import paper as library
-from jaxbench.suites.papers.evidence import Evidence
+from jaxbench.suites.papers.paper import Claim, Evidence
+from jaxbench.suites.papers.session import judged
 from jaxbench.sweep import progress
+
+Make = Callable[[Path], Any]
+Law = Callable[[int], float]  # by batch
+
+
+def scaling(run: str, efficiency: float, scaling: str = "weak", **more: Any) -> Make:
+    """A run on one and two devices with this efficiency on two."""
+    more = {"law": lambda _, n: n * efficiency if n > 1 else 1.0, "devices": (1, 2), "rounds": 9, **more}
+    return lambda folder: fabricate.run_folder(folder / run, scalings=(scaling,), **more)
+
+
+def follows(law: fabricate.Law, scaling: str) -> Make:
+    return lambda folder: fabricate.run_folder(folder / "scaling", law=law, scalings=(scaling,), rounds=9, noise=0.001)
+
+
+def both(*makes: Make) -> Make:
+    def make(folder: Path) -> None:
+        for each in makes:
+            each(folder)
+
+    return make
+
+
+def remat(sqrt_s: float = 0.012, saveable_s: float = 0.0102, exponent: float = 0.5) -> Make:
+    arms = [arm(0.010, remat="none"), arm(saveable_s, remat="dots_saveable"), arm(sqrt_s, remat="sqrt")]
+
+    def make(folder: Path) -> None:
+        fabricate_arms.lever_folder(folder / "remat", arms, ["remat"], rounds=9)
+        rows = [{"blocks": n, "remat": "sqrt", "temp_bytes": int(1e6 * n**exponent)} for n in (4, 8, 16, 32)]
+        (folder / "remat" / "remat_law.json").write_text(json.dumps({"rows": rows, "schema": 1}))
+
+    return make
+
+
+def precision(lost: float, unscaled: float = 0.0) -> Make:
+    """Four seeds: accuracy in float16 is lower by `lost` points, within a tenth, and without loss scaling by `unscaled`
+    more points."""
+
+    def make(folder: Path) -> None:
+        for seed in range(4):
+            scaled = 0.97 - (lost + 0.1 * (seed % 2)) / 100
+            ends = {"default": 0.97, "float16": scaled, "float16_unscaled": scaled - (unscaled + 0.01 * seed) / 100}
+            arms = [arm(0.01, precision=name, outcome={"final_accuracy": each}) for name, each in ends.items()]
+            fabricate_arms.lever_folder(folder / f"seed{seed}", arms, ["precision"], rounds=1)
+
+    return make
+
+
+def pipeline(idle: Mapping[str, float], run: str) -> Make:
+    """Pipelines of two stages and four micro-batches on two devices, with the idle share of each schedule."""
+
+    def make(folder: Path) -> None:
+        arms = [fabricate_arms.Made(levers={"accumulate": "4", "schedule": name}, step_s=0.01) for name in idle]
+        fabricate_arms.lever_folder(folder / run, arms, ["schedule"], strategy="pipeline", devices=(2,), rounds=2)
+        edit(folder / run, lambda line: line["facts"].update(busy_share=1 - idle[line["levers"]["schedule"]]))
+
+    return make
+
+
+def depths(*sums: int) -> Make:
+    """Steps of two and four blocks with these numbers of all-reduces over the tensor axis, and two of scalars."""
+
+    def make(folder: Path) -> None:
+        for depth, count in zip((2, 4), sums, strict=True):
+            path = folder / f"depth{depth}"
+            fabricate.run_folder(path, strategies=("tensor",), scalings=("strong",), devices=(2,), rounds=1)
+            edit(path, lambda line, count=count: _collective(line, count=count + 2, scalars=2, elements=100))
+
+    return make
+
+
+def zero(run: str, **sent: int) -> Make:
+    """Bytes that a device sends, by strategy."""
+
+    def make(folder: Path) -> None:
+        kinds = dict(strategies=tuple(sent), scalings=("strong",), devices=(2,), rounds=1)
+        fabricate.run_folder(folder / run, **kinds)
+        edit(folder / run, lambda line: _collective(line, wire_bytes=sent[line["strategy"]], elements=100))
+
+    return make
+
+
+def state(factor: float) -> Make:
+    """The model state of each stage on one and two devices, times a factor."""
+    shared = {"jit_auto": (16, 0), "zero1": (4, 12), "zero2": (2, 14), "fsdp": (0, 16)}
+
+    def make(folder: Path) -> None:
+        kinds = dict(strategies=tuple(shared), scalings=("weak",), devices=(1, 2), rounds=1)
+        fabricate.run_folder(folder / "zero", **kinds)
+
+        def holds(line: dict[str, Any]) -> None:
+            whole, split = shared[line["strategy"]]
+            each = whole + split / line["devices"]
+            line["facts"] = {"state_bytes": factor * each * line["passport"]["parameters"], "held_gradient_bytes": 0.0}
+
+        edit(folder / "zero", holds)
+
+    return make
+
+
+def frozen(share: float) -> Make:
+    """A model with this share of the gradient's bytes in its dense layers."""
+    arms = [
+        arm(0.01, freeze=name, passport={"expected_gradient_bytes": int(1e6 * each)})
+        for name, each in (("none", 1.0), ("convolutions", share))
+    ]
+    return lambda folder: fabricate_arms.lever_folder(folder / "freeze", arms, ["freeze"], devices=(2,), rounds=1)
+
+
+def mixture(step_s: float, sent: float) -> Make:
+    """Data parallelism with 10 ms per step, and a mixture with this time and this factor of its bytes."""
+
+    def make(folder: Path) -> None:
+        meshes = {"data=2": (0.010, 1e6), "tensor=2": (step_s, 1e6 * sent)}
+        arms = [fabricate_arms.Made(levers={"mesh": mesh}, step_s=each_s) for mesh, (each_s, _) in meshes.items()]
+        fabricate_arms.lever_folder(folder / "mixture", arms, ["mesh"], strategy="hybrid", devices=(2,), rounds=9)
+        edit(folder / "mixture", lambda line: _collective(line, wire_bytes=int(meshes[line["levers"]["mesh"]][1])))
+
+    return make
+
+
+def buckets(each_s: float, fused_s: float) -> Make:
+    times = {"each": each_s, "bucketed": 0.010, "fused": fused_s}
+    arms = [fabricate_arms.Made(levers={"reduction": way}, step_s=step_s) for way, step_s in times.items()]
+    return lambda folder: fabricate_arms.lever_folder(folder / "buckets", arms, ["reduction"], devices=(2,), rounds=9)
+
+
+def overlap(communication: float) -> Make:
+    """A step with this factor of communication; the communication is half as long as the rest."""
+    losses = {2: fabricate_losses.Loss(communication=communication)}
+    return lambda folder: fabricate_losses.folder(folder / "overlap", losses)
+
+
+def kernels(share: float) -> Make:
+    """One kernel at this share of the roof in the fabricated machine profile, 15 GB/s of two cores' memory."""
+    case = fabricate_cases.stream("copy", 2**26, bytes_per_s=share * 1e10)
+    return lambda folder: fabricate_cases.case_folder(
+        folder / "kernels", [case], view="stream", machine=fabricate_cases.card()
+    )
+
+
+def all_reduces(bend: float) -> Make:
+    """All-reduces at alpha + S / beta, every second size slower by a factor of 1 + bend."""
+    made = [
+        fabricate_cases.collective("all_reduce", size, 2, call_s=(1e-5 + size / 1e9) * (1 + bend * (i % 2)))
+        for i, size in enumerate(2**power for power in range(10, 25))
+    ]
+    return lambda folder: fabricate_cases.case_folder(folder / "machine" / "collectives", made, view="collectives")
+
+
+def trainings(steps: Law, accuracy: Law = lambda batch: 0.97, *, noise_scale: float = 64.0) -> Make:
+    """Five seeds per batch, from 8 to 1,024, which differ by one per cent."""
+
+    def make(folder: Path) -> None:
+        trained = []
+        for batch in (8, 16, 32, 64, 128, 256, 512, 1024):
+            for seed in range(5):
+                many, right = steps(batch) * (1 + 0.005 * (seed - 2)), accuracy(batch) + 1e-4 * (seed - 2)
+                # A hundred times the steps: they are whole numbers, and claims are about their ratios.
+                trained += [
+                    Trained(
+                        model="mlp", batch=batch, devices=1, seed=seed, learning_rate=0.1, rule=rule, target=0.97,
+                        steps=round(100 * many), reached=many < 1e6, diverged=None, accuracy=right, step_s=None,
+                        noise=((10, 1.0, noise_scale),), folder="",
+                    ) for rule in ("linear", "tuned")
+                ]  # fmt: skip
+        (folder / "targets").mkdir(parents=True)
+        write_trained(folder / "targets", trained)
+
+    return make
+
+
+def edit(run: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Changes the compile reports of a run."""
+    lines: Sequence[dict[str, Any]] = [json.loads(line) for line in (run / RECORDS).read_text().splitlines()]
+    for line in lines:
+        if line["kind"] == "point":
+            change(line)
+    (run / RECORDS).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def _collective(line: dict[str, Any], **facts: Any) -> None:
+    line["passport"]["collectives"] = [{"kind": "all-reduce", "count": 1, "bytes": 400, **facts}]
+
+
+def quadratic(batch: int) -> float:
+    """Steps of a quadratic with a noise scale of 64: 100 (1 + 64 / batch)."""
+    return 100 * (1 + 64 / batch)
+
+
+def halving(batch: int) -> float:
+    return 8e4 / batch
+
+
+AMDAHL, USL = fabricate.amdahl(0.05), fabricate.usl(0.05, 0.002)
+
+
+def jump(scaling: str, n: int) -> float:
+    """A speed-up that fits no law: none up to four devices, full at eight."""
+    return float(np.where(n == 8, 8.0, 1.0))
+
+
+# By paper and claim: records for which it holds, and records for which it does not.
+SIDES: dict[tuple[str, str], tuple[Make, Make]] = {
+    ("chen2016", "square root"): (remat(exponent=0.5), remat(exponent=0.9)),
+    ("chen2016", "thirty per cent"): (remat(sqrt_s=0.012), remat(sqrt_s=0.015)),
+    ("chen2016", "selective"): (remat(saveable_s=0.010), remat(saveable_s=0.0125)),
+    ("goyal2017", "efficiency"): (scaling("cnn", 0.98), scaling("cnn", 0.7)),
+    ("goyal2017", "kept accuracy"): (
+        trainings(halving),
+        trainings(halving, lambda batch: 0.97 - 0.02 * (batch > 64)),
+    ),
+    ("goyal2017", "lost accuracy"): (
+        trainings(halving, lambda batch: 0.97 - 0.02 * (batch > 256)),
+        trainings(halving),
+    ),
+    ("huang2019", "bubble"): (
+        pipeline({"gpipe": 1 / 5}, "pipeline"),
+        pipeline({"gpipe": 0.3}, "pipeline"),
+    ),
+    ("huang2019", "interleaving"): (
+        pipeline({"1f1b": 1 / 5, "interleaved": 1 / 9}, "interleaved"),
+        pipeline({"1f1b": 1 / 5, "interleaved": 1 / 5}, "interleaved"),
+    ),
+    ("krizhevsky2014", "dense parameters"): (frozen(0.95), frozen(0.4)),
+    ("krizhevsky2014", "data parallelism alone"): (scaling("alexnet", 0.6), scaling("alexnet", 1.02)),
+    ("krizhevsky2014", "less is sent"): (mixture(0.009, 0.4), mixture(0.009, 1.6)),
+    ("krizhevsky2014", "hybrid"): (mixture(0.009, 0.4), mixture(0.011, 0.4)),
+    ("li2020", "not one each"): (buckets(0.013, 0.01), buckets(0.008, 0.01)),
+    ("li2020", "not one for all"): (buckets(0.01, 0.013), buckets(0.01, 0.008)),
+    ("li2020", "overlap"): (overlap(0.95), overlap(0.68)),
+    ("micikevicius2018", "same accuracy"): (precision(0.0), precision(3.0)),
+    ("micikevicius2018", "gradients vanish"): (precision(0.0, unscaled=4.0), precision(0.0)),
+    ("rajbhandari2020", "bytes"): (state(1.001), state(1.1)),
+    ("rajbhandari2020", "volume of P_os"): (
+        zero("volume", jit_auto=100, zero1=100),
+        zero("volume", jit_auto=100, zero1=150),
+    ),
+    ("rajbhandari2020", "volume of P_os+g"): (
+        zero("volume", jit_auto=100, zero2=101),
+        zero("volume", jit_auto=100, zero2=200),
+    ),
+    ("rajbhandari2020", "volume of P_os+g+p"): (
+        zero("volume", jit_auto=100, fsdp=148),
+        zero("volume", jit_auto=100, fsdp=100),
+    ),
+    ("sergeev2018", "resnet"): (scaling("resnet18", 0.98), scaling("resnet18", 0.7)),
+    ("sergeev2018", "vgg below resnet"): (
+        both(scaling("resnet18", 0.98), scaling("vgg16", 0.7)),
+        both(scaling("resnet18", 0.7), scaling("vgg16", 0.98)),
+    ),
+    ("shallue2019", "perfect scaling"): (trainings(halving), trainings(lambda batch: 1000.0)),
+    ("shallue2019", "no further gain"): (trainings(quadratic), trainings(halving)),
+    ("shallue2019", "the knee"): (
+        trainings(quadratic, noise_scale=64),
+        trainings(quadratic, noise_scale=4000),
+    ),
+    ("shoeybi2019", "weak scaling"): (scaling("weak", 0.95), scaling("weak", 0.5)),
+    ("shoeybi2019", "all-reduces"): (depths(14, 22), depths(14, 26)),
+    ("williams2009", "Williams"): (kernels(0.8), kernels(1.5)),
+    ("williams2009", "Hockney"): (all_reduces(0.0), all_reduces(3.0)),
+    ("williams2009", "Amdahl"): (follows(AMDAHL, "strong"), follows(jump, "strong")),
+    ("williams2009", "Gustafson"): (follows(AMDAHL, "weak"), follows(jump, "weak")),
+    ("williams2009", "Gunther"): (follows(USL, "strong"), follows(jump, "strong")),
+}
+# Claims that no run of this version can test, on any machine.
+NOWHERE = {("huang2019", "mixture")}
+CLAIMS = {(id, claim.name): claim for id in library.names() for claim in library.load(id).claims}
+
+
+def test_every_claim_is_tried_on_both_sides() -> None:
+    assert CLAIMS.keys() == SIDES.keys() | NOWHERE and not SIDES.keys() & NOWHERE
+
+
+@pytest.mark.parametrize("which", SIDES, ids=" ".join)
+def test_a_claim_holds_on_one_side_and_not_on_the_other(which: tuple[str, str], tmp_path: Path) -> None:
+    for make, expected in zip(SIDES[which], (HOLDS, FAILS), strict=True):
+        make(tmp_path / expected)
+        found = judged(CLAIMS[which], Evidence(tmp_path / expected))
+        assert found["verdict"] == expected, found
+
+
+@pytest.mark.parametrize("which", CLAIMS, ids=" ".join)
+def test_without_runs_no_claim_is_testable_and_it_says_why(which: tuple[str, str], tmp_path: Path) -> None:
+    found = judged(CLAIMS[which], Evidence(tmp_path))
+    expected = NOT_TESTABLE if which in NOWHERE else NOT_MEASURED
+    assert found["verdict"] == expected and found["why"].endswith(".") and found["value"] is None
+
+
+@pytest.mark.parametrize("outcome", ["not yet", "stopped", "broken"])
+def test_part_of_a_run_decides_nothing(outcome: str, tmp_path: Path) -> None:
+    """A killed run may have left some of its points, even enough for a number."""
+    scaling("cnn", 0.98)(tmp_path)
+    found = judged(CLAIMS["goyal2017", "efficiency"], Evidence(tmp_path, {"cnn": {"outcome": outcome, "said": ""}}))
+    assert found["verdict"] == NOT_MEASURED and "the same command continues" in found["why"]
+
+
+def test_a_refused_run_is_not_testable_and_says_why(tmp_path: Path) -> None:
+    runs = {"cnn": {"outcome": "refused", "said": "It needs two devices."}}
+    found = judged(CLAIMS["goyal2017", "efficiency"], Evidence(tmp_path, runs))
+    assert found["verdict"] == NOT_TESTABLE and "It needs two devices." in found["why"]
+
+
+@pytest.mark.parametrize("claim", ["kept accuracy", "lost accuracy"])
+@pytest.mark.parametrize("how", ["chance", "loss not finite", "unknown accuracy"])
+def test_a_diverged_training_is_evidence_of_nothing(claim: str, how: str, tmp_path: Path) -> None:
+    """At 90 % error a network has learnt nothing because of its learning rate; this says nothing about its batch."""
+    trainings(halving, lambda batch: 0.1 if how == "chance" and batch > 64 else 0.97)(tmp_path)
+    changes = {"chance": {}, "loss not finite": {"diverged": 17}, "unknown accuracy": {"accuracy": None}}[how]
+    trained = read_trained(tmp_path / "targets")
+    large = [dataclasses.replace(one, **changes) if one.batch in (256, 1024) else one for one in trained]
+    write_trained(tmp_path / "targets", large)
+    found = judged(CLAIMS["goyal2017", claim], Evidence(tmp_path))
+    assert found["verdict"] == DIVERGED and found["value"] is None
+    assert f"5 of 5 trainings at batch {256 if claim == 'kept accuracy' else 1024} diverged" in found["why"]
+
+
+def test_a_diverged_training_is_crossed_out_in_the_figure(tmp_path: Path) -> None:
+    trainings(halving, lambda batch: 0.1 if batch > 256 else 0.97)(tmp_path)
+    (found,) = series.make(library.load("goyal2017").panels[0].measured[0], Evidence(tmp_path))
+    assert {int(mark.at) for mark in found.marks if mark.state == "refused"} == {512, 1024}
+    assert "diverged" in found.crosses
+
+
+@pytest.mark.parametrize("id", library.names())
+def test_a_figure_prints_the_verdict_of_every_claim(id: str, tmp_path: Path) -> None:
+    """Its title cannot contradict the data, because it names only the measured quantity."""
+    found, paper = Evidence(tmp_path), library.load(id)
+    answers = [FAILS, CANNOT_TELL, HOLDS, DIVERGED]
+    claims = [judged(claim, found) | {"verdict": answers[at]} for at, claim in enumerate(paper.claims[:4])]
+    with canvas.style():
+        drawn = page.draw_figure(paper, found, claims)
+    text = " ".join(" ".join(each.get_text().split()) for each in drawn.findobj(Text))
+    assert paper.title in text and all(f"{claim['name']}: {claim['verdict']}" in text for claim in claims)
+
+
+def test_a_symbol_has_one_meaning_in_all_panels(tmp_path: Path) -> None:
+    both(kernels(0.8), all_reduces(0.0), follows(AMDAHL, "strong"))(tmp_path)
+    paper, found = library.load("williams2009"), Evidence(tmp_path)
+    with canvas.style():
+        drawn = page.draw_figure(paper, found, [judged(claim, found) for claim in paper.claims])
+    handles = drawn.legends[0].legend_handles
+    styles = {(str(line.get_color()), line.get_marker(), str(line._unscaled_dash_pattern)) for line in handles}
+    assert len(styles) == len(handles) > 3
+
+
+def test_oversubscribed_points_prove_no_speed(tmp_path: Path) -> None:
+    scaling("cnn", 0.5, cores=1)(tmp_path)
+    found = judged(CLAIMS["goyal2017", "efficiency"], Evidence(tmp_path))
+    assert found["verdict"] == NOT_TESTABLE and "cores" in found["why"]
+
+
+def test_a_refused_law_says_what_it_needs(tmp_path: Path) -> None:
+    scaling("scaling", 0.9, "strong")(tmp_path)
+    found = judged(CLAIMS["williams2009", "Amdahl"], Evidence(tmp_path))
+    assert found["verdict"] == NOT_TESTABLE and "Amdahl needs 3" in found["why"]
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [
+        (Estimate(value=1.0, lo=0.95, hi=1.05), HOLDS),
+        (Estimate(value=1.0, lo=0.85, hi=1.05), CANNOT_TELL),
+        (Estimate(value=0.7, lo=0.6, hi=0.8), FAILS),
+        (Estimate(value=1.3, lo=1.2, hi=1.4), FAILS),
+        (Estimate(value=1.0, lo=0.5, hi=2.0), CANNOT_TELL),
+        (Estimate(value=1.0), CANNOT_TELL),
+        (UNKNOWN, CANNOT_TELL),
+    ],
+)
+def test_only_a_whole_interval_decides(value: Estimate, verdict: str) -> None:
+    assert decide_claim(value, 0.9, 1.1) == verdict
+
+
+def test_why_names_the_limit_that_the_interval_contains() -> None:
+    wide = Estimate(value=1.0, lo=0.85, hi=1.05)
+    assert "0.9" in why_undecided(wide, 0.9, math.inf) and "no interval" in why_undecided(Estimate(value=1.0), 0.9, 1.1)
+
+
+def test_the_knee_of_a_quadratic_is_its_noise_scale(tmp_path: Path) -> None:
+    trainings(quadratic)(tmp_path)
+    knee = paper.trainings(Evidence(tmp_path), "linear").knee()
+    assert knee.lo <= 64 <= knee.hi or abs(knee.value / 64 - 1) < 0.01
+
+
+def test_a_batch_that_did_not_reach_the_target_has_no_steps(tmp_path: Path) -> None:
+    trainings(lambda batch: 1e7 if batch == 1024 else 100.0)(tmp_path)
+    found = paper.trainings(Evidence(tmp_path), "linear")
+    assert 1024 in found.accuracy and 1024 not in found.steps and 512 in found.steps
+
+
+def test_welch_and_student_equal_known_intervals() -> None:
+    """The quantiles of Student's distribution are those of a printed table: 2.776 at 4, 2.447 at 6, 2.365 at 7."""
+    one, other = np.array([1.0, 2, 3, 4, 5]), np.array([2.0, 3, 4, 5, 9])
+    assert student(one).lo == pytest.approx(3 - 2.776 * math.sqrt(2.5 / 5), rel=1e-3)
+    found = readers.difference(one, other)
+    df = (2.5 / 5 + 7.3 / 5) ** 2 / ((2.5 / 5) ** 2 / 4 + (7.3 / 5) ** 2 / 4)
+    assert found.value == pytest.approx(-1.6) and 6 < df < 7
+    assert 2.365 * 1.4 < found.hi - found.value < 2.447 * 1.4
+
+
+def test_limits_in_words() -> None:
+    def claim(**limits: float) -> str:
+        return Claim(name="", sentence="", source="", quantity="", read={}, here="", **limits).limit
+
+    assert [claim(low=0.9), claim(high=2), claim(low=1, high=3), claim(low=4, high=4)] == [
+        "at least 0.9", "at most 2", "between 1 and 3", "4"
+    ]  # fmt: skip
+
+
+# A paper's command with fake runs: which runs it starts, continues and stores; its page, and the gallery.
+
 
 ID = "shoeybi2019"
 SCRIPT = "<script>alert(1)</script>"
-MAKE = {"weak": made.scaling("weak", 0.95), "depth2": made.depths(14, 22)}
+MAKE = {"weak": scaling("weak", 0.95), "depth2": depths(14, 22)}
 
 
 class Stand:
@@ -112,7 +547,7 @@ def test_refused_in_one_sentence(tmp_path: Path) -> None:
 
 
 def test_damaged_trainings_are_a_sentence(tmp_path: Path) -> None:
-    made.trainings(made.halving)(tmp_path)
+    trainings(halving)(tmp_path)
     lines = tmp_path / "targets" / "targets.jsonl"
     lines.write_text(lines.read_text().replace("accuracy", "other"))
     claim = library.load("goyal2017").claims[1]
@@ -214,7 +649,7 @@ def literal(config: ConfigDict, name: str, text: str) -> Any:
 
 
 def test_the_document_is_strict_json(tmp_path: Path) -> None:
-    made.scaling("weak", 0.95, rounds=2)(tmp_path)  # too few for an efficiency
+    scaling("weak", 0.95, rounds=2)(tmp_path)  # too few for an efficiency
     claim = library.load(ID).claims[0]
     found = session.judged(claim, Evidence(tmp_path))
     assert json.loads(json.dumps(found, allow_nan=False))["verdict"] == "not testable here" and found["lo"] is None

@@ -11,7 +11,7 @@ import fabricate
 import fabricate_cases
 import pytest
 
-from jaxbench import discovery, imported
+from jaxbench import discovery
 from jaxbench.core import schema
 from jaxbench.core.store import MANIFEST, RunFolder
 from jaxbench.errors import UserError
@@ -153,7 +153,7 @@ def test_an_experiment_is_its_file_and_every_module_that_it_loads(tmp_path: Path
 
 
 def test_an_experiment_that_takes_another_ones_model_depends_on_its_file() -> None:
-    files = imported.sources(
+    files = discovery.sources(
         discovery.experiment_path("freeze"), discovery.load_experiment("freeze"), discovery.experiments()
     )
     assert [file.name for file in files] == ["freeze.py", "gpt.py"]

@@ -18,10 +18,12 @@ from jaxbench import parallel
 from jaxbench.core import expected_communication, reference
 from jaxbench.core.program import create_state, gradients
 from jaxbench.errors import UserError
+from jaxbench.levers import REMAT, remat
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import compile_step
-from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx
-from jaxbench.workloads.levers import apply, freeze, precision
+from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx, levers
+from jaxbench.workloads.jaxprs import equations
+from jaxbench.workloads.levers import apply
 from jaxbench.workloads.models.image_layers import BatchNorm
 
 BATCH = 32
@@ -271,13 +273,13 @@ def test_frozen_parameters_are_cast_as_the_others_are():
 @pytest.mark.parametrize("stateful", [False, True])
 def test_frozen_parameters_are_no_state_of_the_model(stateful):
     for workload in (layers_workload(stateful), frozen(layers_workload(stateful), "^0/")):
-        assert freeze.stateful(jax.eval_shape(workload.init, KEY)[1]) == stateful
+        assert levers.stateful(jax.eval_shape(workload.init, KEY)[1]) == stateful
 
 
 def test_paths_of_a_model_are_unchanged():
     workload = experiment_workload("cnn")
     params, _ = jax.eval_shape(workload.init, KEY)
-    assert "convolutions/0/kernel" in freeze.paths(params)
+    assert "convolutions/0/kernel" in levers.paths(params)
 
 
 @pytest.mark.parametrize(
@@ -409,7 +411,7 @@ def test_without_loss_scaling_a_small_gradient_is_zero():
 
 @pytest.mark.parametrize("strategy", thin(parallel.of_any_model(), KINDS))
 def test_an_overflow_is_survived(strategy, monkeypatch):
-    monkeypatch.setattr(precision, "GROW_AFTER", 2)
+    monkeypatch.setattr(levers, "GROW_AFTER", 2)
     workload = in_precision(overflowing(), "float16")
     program = parallel.build(strategy, workload, jax.devices()[:2])
     good = {"x": np.full(8, 0.25, np.float32)}
@@ -479,3 +481,86 @@ def test_loss_scaling_adds_scalars_only_to_what_is_communicated():
     program = parallel.build("shard_map", workload, jax.devices()[:2])
     verdict = expected_communication.judge(workload, program, compile_step(workload, program, 8).report, 8)
     assert verdict.ok, verdict.reason
+
+
+# The lever remat by name: what the blocks of gpt keep, recompute and send to the host.
+
+
+KEY_named = jax.random.PRNGKey(0)
+SMALL = {"model.layers": 1, "model.width": 32, "model.heads": 2, "model.context": 8, "model.vocab": 16}
+LLAMA = {"model.gated": 1, "model.kv_heads": 1, "model.rms": 1}
+
+
+def gradient_named(value: str, **changes):
+    workload = experiment_workload("gpt", **SMALL, **changes, **{"lever.remat": value})
+    params, state = workload.init(KEY_named)
+    batch = workload.synthetic(KEY_named, 2)
+
+    def loss(params):
+        return workload.mean_loss(params, state, batch, KEY_named)[0]
+
+    return jax.grad(loss), params
+
+
+def products(value: str) -> int:
+    function, params = gradient_named(value)
+    return sum(
+        equation.primitive.name == "dot_general" for equation in equations(jax.make_jaxpr(function)(params).jaxpr)
+    )
+
+
+def test_what_is_kept_is_not_computed_again():
+    none = products("none")
+    # Per block: qkv, scores, weighted values, out, up, down. Nothing needs the last one again.
+    again = {value: products(value) - none for value in ("full", "save_qkv_proj", "minimal", "minimal_flash")}
+    assert again == {"full": 5, "save_qkv_proj": 4, "minimal": 2, "minimal_flash": 1}
+    assert products("names:mlpwi+out_proj=keep+mlpwo=recompute") - none == 3
+    assert products("block") == products("full")
+
+
+@pytest.mark.parametrize("value", thin(["names:decoder_layer_input+mlpwo", *remat.PRESETS], 1))
+@pytest.mark.parametrize("model", thin([LLAMA, {}, {"model.experts": 2}], 1))
+def test_the_gradient_does_not_depend_on_it(value, model):
+    if remat.offloads(value):
+        pytest.skip("a CPU has no other memory")
+    (plain, params), (function, _) = gradient_named("none", **model), gradient_named(value, **model)
+    for x, y in zip(*(jax.tree.leaves(jax.jit(each)(params)) for each in (plain, function)), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("value", "arrays"), [("qkv_proj_offloaded", 3), ("names:decoder_layer_input=offload+mlpwi=keep", 1)]
+)
+def test_what_is_offloaded_lies_in_the_memory_of_the_host(monkeypatch, value, arrays):
+    monkeypatch.delitem(levers.REQUIREMENTS, "remat")  # as on a device with a memory of its own
+    function, params = gradient_named(value)
+    text = str(jax.make_jaxpr(function)(params))
+    assert text.count("<host>") >= 2 * arrays
+    assert "<host>" not in str(jax.make_jaxpr(gradient_named("minimal")[0])(params))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("minimum", r"remat=minimum is unknown: did you mean 'minimal'\?"),
+        ("names:queries", r"names 'queries', which no block has: choose one of: attention_output"),
+        ("names:mlpwi=disk", r"does not say where 'mlpwi' goes: write mlpwi=keep, =offload or =recompute"),
+        ("names:mlpwi+mlpwi", r"does not say where 'mlpwi' goes"),
+    ],
+)
+def test_wrong_values(value, message):
+    with pytest.raises(UserError, match=message):
+        REMAT.read(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("vit", "minimal", "remat=minimal selects activations by name and 'vit' names none: use gpt, or none, sqrt"),
+        ("gpt", "qkv_proj_offloaded", "moves activations to host memory, where a CPU already has them: use block"),
+    ],
+)
+def test_models_and_devices_without_it(name, value, message):
+    workload = experiment_workload(name)
+    with pytest.raises(UserError, match=message):
+        levers.apply(workload, {"remat": value}, platform="cpu", device_kind="cpu")

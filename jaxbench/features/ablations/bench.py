@@ -21,7 +21,7 @@ from jaxbench.measure import check
 from jaxbench.measure.arm import build_program
 from jaxbench.measure.compile_report import CompiledStep
 from jaxbench.parallel.stage import AXIS as STAGE
-from jaxbench.workloads.levers import precision
+from jaxbench.workloads.levers import PRODUCTS
 
 
 class AblationBench(Bench):
@@ -51,7 +51,7 @@ class AblationBench(Bench):
 
     def peak(self, point: Point, dtype: jax.typing.DTypeLike = "float32") -> Program:
         """A large product on the devices of the step that a point explains."""
-        products = precision.PRODUCTS.get(PRECISION.of(point.levers), "")
+        products = PRODUCTS.get(PRECISION.of(point.levers), "")
         return programs.large_product(self.devices[: devices_of(point)], dtype, products)
 
     def report_of(self, point: Point, report: CompileReport) -> CompileReport:

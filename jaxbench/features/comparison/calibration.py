@@ -35,7 +35,7 @@ FOLDER = Path("baselines")
 FILE = "calibration.json"
 MIN_CALIBRATION_PROCESSES = 2 * MIN_PROCESSES  # the run is split in two, and each half needs MIN_PROCESSES
 MAX_SPLIT_PROCESSES = 12  # 12 processes split into two halves in 462 ways; each extra pair about quadruples that
-MIN_SESSIONS = 3
+MIN_SESSIONS = 3  # with two, a variance has one degree of freedom
 UNSURE = " (matched by its name only: another processor of the same name would not be noticed)"
 APART_S = 3600.0  # the least time between sessions: closer ones share the state of the machine
 

@@ -36,7 +36,7 @@ from jaxbench.core.schema import RoundRecord
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, Estimate, weighted_median
 from jaxbench.statistics.variance import RunVariance
 
-DRAWS = 2000
+DRAWS = 2000  # as in `statistics.bootstrap`
 
 
 @dataclass(frozen=True, kw_only=True)

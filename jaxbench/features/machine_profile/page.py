@@ -27,7 +27,7 @@ from jaxbench.report.figures import roofline
 from jaxbench.report.figures.roofline import of_cases
 from jaxbench.report.page import Page, Picture, Purpose, Section
 from jaxbench.report.run_report import OVERSUBSCRIBED, RunReport
-from jaxbench.report.sentences.rows import refusals
+from jaxbench.report.sentences import refusals
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
 
 PAGE = "machine.html"

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
-from jaxbench.config_targets import TUNED, TargetSettings, parse, rates
+from jaxbench.config import TUNED, TargetSettings, parse_targets, rates
 from jaxbench.core import plan
 from jaxbench.core.store import RunFolder, write_json
 from jaxbench.errors import UserError
@@ -270,7 +270,7 @@ def models_of(settings: TargetSettings) -> list[Model]:
 
 def ask(config: ConfigDict) -> tuple[TargetSettings, list[Model], Machine, tuple[int, ...]]:
     """(settings, models, machine, device counts). Raises UserError."""
-    settings = parse(config)
+    settings = parse_targets(config)
     parallel.load(settings.strategy)
     models = models_of(settings)
     machine = manifest_lib.probe(settings.platform)

@@ -251,7 +251,7 @@ class Trained:
     """A training that has ended.
 
     Attributes:
-      rule: how its learning rate was found: one of `config_targets.RULES`, or GRID.
+      rule: how its learning rate was found: one of `config.RULES`, or GRID.
       steps: the steps at the first evaluation that reached the target. Without one, the training is censored at the
         steps of its budget.
       diverged: the step with a loss that was not finite; None: it did not diverge.

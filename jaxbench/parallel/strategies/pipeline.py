@@ -26,13 +26,12 @@ from jaxbench.core.program import Program, TrainState, mean_over, update
 from jaxbench.core.workload import KEY, Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported
 from jaxbench.levers import remat
-from jaxbench.parallel import pipeline_layout, sharded_step
 from jaxbench.parallel import schedule as schedules
+from jaxbench.parallel import sharded_step, stage
 from jaxbench.parallel.axes import Sizes, batch_parts, mesh_of, splits
 from jaxbench.parallel.optimizer import unused_gradients
-from jaxbench.parallel.pipeline_layout import BLOCKS, OUTER, PipelineLayout
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
-from jaxbench.parallel.stage import AXIS, Stage
+from jaxbench.parallel.stage import AXIS, BLOCKS, OUTER, PipelineLayout, Stage
 from jaxbench.workloads import rng_keys, sharding_context
 
 
@@ -47,7 +46,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     _require(workload, sizes)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
     layout, mesh = PipelineLayout(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
-    means, gathered = sharded_step.mean_axes(sizes), pipeline_layout.gathered_update(workload, mesh, layout)
+    means, gathered = sharded_step.mean_axes(sizes), stage.gathered_update(workload, mesh, layout)
     dims = layout.fsdp_dims()
 
     def reduced(part: str, grad: jax.Array, dim: int) -> jax.Array:
@@ -80,7 +79,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     step = sharded_step.Step(local_gradients, updating, layout.specs().params, gathered)
     bounds = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
     program = sharded_step.program(workload, layout, mesh, sizes, step, bounds, sums=1 + bool(means))
-    passes = workload.micro_batches * schedules.CHUNKS[schedule]
+    passes = workload.micro_batches * schedules.CHUNKS[schedule]  # of a stage's chunks
     order = partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches)
     return dataclasses.replace(program, order=order, passes=passes)
 
@@ -151,7 +150,7 @@ def expected(
         if dim >= 0 and sizes["fsdp"] > 1:
             sharded_step.add(bounds, "all-gather", on_device * sizes["fsdp"])
             sharded_step.add(bounds, "reduce-scatter", is_used * on_device, on_device)
-        averaged = any(sizes[axis] > 1 for axis in _rest(means, dim))
+        averaged = any(sizes[axis] > 1 for axis in _rest(means, dim))  # one sum over all of them
         summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + averaged
         # XLA for a GPU merges the sums over the two axes into one.
         least = is_used * (min(1, summed) if platform == "gpu" else summed)

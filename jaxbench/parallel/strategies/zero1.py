@@ -94,7 +94,7 @@ def expected(
     cuts: list[Cut] = jax.tree.leaves(shards)
     if max(cut.parts for cut in cuts) == 1:
         return {}
-    passes = 1 if stage == 1 else workload.micro_batches
+    passes = 1 if stage == 1 else workload.micro_batches  # stage 2 scatters each micro-batch's gradients
     whole = sum(cut.numbers for cut in jax.tree.leaves(updated) if cut.parts > 1)
     parts = [passes * cut.numbers // cut.parts for cut in cuts]
     scattered, unused = sum(parts), unused_gradients(workload, layout.canonical)

@@ -21,7 +21,7 @@ from matplotlib.typing import LineStyleType
 from numpy.typing import ArrayLike
 
 from jaxbench.analysis.run_rows import Row
-from jaxbench.report.drawing import placing
+from jaxbench.report.drawing import canvas
 from jaxbench.statistics.bootstrap import Estimate
 
 Style = dict[str, Any]  # keyword arguments of matplotlib, which differ by function
@@ -216,14 +216,14 @@ def cross(axes: Axes, x: float, y: float, *, refused: bool = False) -> None:
 
 
 def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, size: float = 6.5, **style: Any) -> None:
-    """Writes a text to the right of its mark, or above it. `placing` moves it if something is in the way."""
+    """Writes a text to the right of its mark, or above it. The canvas moves it if something is in the way."""
     if not text:
         return
     place: Style = dict(xytext=(0, 2), ha="center", va="bottom") if above else dict(xytext=(4, 0), va="center")
     place |= style
     written = axes.annotate(text, (x, y), textcoords="offset points", fontsize=size, **place)
     written.set_in_layout(False)
-    written.set_label(placing.MOVABLE)
+    written.set_label(canvas.MOVABLE)
 
 
 def write_at_right(axes: Axes, y: float, text: str, *, right: float = 5, **style: Any) -> None:
@@ -270,8 +270,7 @@ def published_bars(axes: Axes, entries: Sequence[tuple[float, float, str]]) -> N
 
 
 def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size: float = 5.5) -> None:
-    """Writes a name to the right of each line's last point, with a thin line to the point. `placing` spreads names that
-    overlap.
+    """Writes a name to the right of each line's last point, with a thin line to it. The canvas spreads close names.
 
     reach: the x of a name over the x of its point. size: of the letters in points.
     """
@@ -281,7 +280,7 @@ def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size
             str(line.get_label()), (x, value), xytext=(x * reach, value), textcoords="data", fontsize=size,
             color="#444444", va="center", annotation_clip=False, zorder=0,
             arrowprops=dict(arrowstyle="-", color=PALE, linewidth=0.4, shrinkA=0, shrinkB=2, relpos=(0, 0.5)),
-        ).set_label(placing.SPREAD)  # fmt: skip
+        ).set_label(canvas.SPREAD)  # fmt: skip
 
 
 def bar_style(place: int, *, hollow: bool = False) -> Style:

@@ -1,23 +1,100 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Figures of two known shapes from data: `lines` (values over x, a line per series) and `rows` (values by name)."""
+"""Figures of two known shapes from data: `lines` (values over x, a line per series) and `rows` (values by name).
+
+The first part makes marks, labels and footnotes of arms. Each arm group of the run has its own style.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxbench.analysis.arms import ArmGroup
+from jaxbench.analysis.arms import ArmGroup, arms_of
 from jaxbench.analysis.run_rows import Row
-from jaxbench.report.drawing import marks, places
+from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import Show, bar_axis, entitle, log_axis, plain, zero_axis
-from jaxbench.report.drawing.canvas import Sheet
+from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.statistics.bootstrap import Estimate
+
+ShowEstimate = Callable[[Estimate], str]
+
+
+def any_timed(places: Sequence[ArmGroup]) -> bool:
+    return any(arm.timing.step_s.known for arm in arms_of(places))
+
+
+def arm_labels(places: Sequence[ArmGroup]) -> list[str]:
+    """The labels of all arms without duplicates."""
+    return list(dict.fromkeys(arm.label for arm in arms_of(places)))
+
+
+def arm_ticks(places: Sequence[ArmGroup]) -> list[str]:
+    """`arm_labels`, with the baseline marked."""
+    base = {place.arms[0].label for place in places}
+    return [f"{short(name, 26)}\n(baseline)" if name in base else short(name, 26) for name in arm_labels(places)]
+
+
+def arm_remarks(places: Sequence[ArmGroup], *, paired: bool = True) -> list[str]:
+    """The footnotes of every figure of arms. paired: whether its ratios are over shared rounds."""
+    arms = [arm for arm in arms_of(places) if arm.timing.step_s.known]
+    sentences = notes.of_times(arms, "per arm", of=", ratios over shared rounds" if paired else "")
+    sentences += notes.of_states(arms)
+    missing = [arm.label for arm in arms_of(places) if not arm.timing.step_s.known]
+    if missing:
+        sentences.append(f"not measured: {', '.join(short(name, 30) for name in dict.fromkeys(missing))}")
+    return sentences
+
+
+def arm_handles(places: Sequence[ArmGroup], *, bars: bool = False) -> list[Artist]:
+    """A legend entry for each arm group; [] if there is only one."""
+    make = marks.bar_handle if bars else marks.handle
+    return [make(i, short(place.name)) for i, place in enumerate(places)] if len(places) > 1 else []
+
+
+def arm_line(axes: Axes, places: Sequence[ArmGroup], at: Callable[[Row], float], value: Value, **style: Any) -> None:
+    """Draws a line for each arm group. style: passed to `marks.line`."""
+    for number, place in enumerate(places):
+        marks.line(axes, marks.of(place.arms, at, value), place=number, **style)
+
+
+def side_by_side(
+    places: Sequence[ArmGroup], names: Sequence[str], *, apart: float = 0.74
+) -> Iterator[tuple[Row, int, float]]:
+    """(arm, number of its group, its y) for each arm in `names`. apart: the share of a row's height that the groups
+    fill."""
+    for number, place in enumerate(places):
+        for arm in place.arms:
+            if arm.label in names:
+                yield arm, number, names.index(arm.label) + (number - (len(places) - 1) / 2) * apart / len(places)
+
+
+def arm_marks(
+    places: Sequence[ArmGroup],
+    value: Value,
+    show: ShowEstimate | None = None,
+    *,
+    names: Sequence[str] = (),
+    apart: float = 0.74,
+) -> list[Mark]:
+    """A mark for each arm with a known value, in the row of its label (those in `names`, or all)."""
+    made = []
+    for arm, number, at in side_by_side(places, names or arm_labels(places), apart=apart):
+        mark = Mark(at=at, value=value(arm), style=number, state=marks.state(arm))
+        if mark.value.known:
+            made.append(mark if show is None else replace(mark, text=show(mark.drawn)))
+    return made
+
+
+def arm_dots(axes: Axes, places: Sequence[ArmGroup], value: Value, show: ShowEstimate | None = None) -> None:
+    """Draws a point with its interval for each arm and group."""
+    marks.dots(axes, arm_marks(places, value, show, apart=0.5))
+
 
 Value = Callable[[Row], Estimate]
 Curve = Value | tuple[Value, dict[str, Any]]  # with a style of `marks.line`
@@ -73,10 +150,10 @@ def lines(
     for axes, panel in zip(sheet.panels[0], panels, strict=True):
         for value in panel.values:
             value, style = value if isinstance(value, tuple) else (value, {})
-            places.line(axes, groups, at, value, **style)
+            arm_line(axes, groups, at, value, **style)
         axis(axes)
         panel.finish(axes, along="y", x=x)
-    return sheet.finish(title, [*places.handles(groups), *handles], remarks)
+    return sheet.finish(title, [*arm_handles(groups), *handles], remarks)
 
 
 def rows(

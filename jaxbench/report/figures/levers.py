@@ -19,7 +19,7 @@ from jaxbench.analysis.quantities import interval, scaled, seconds
 from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.levers import ACCUMULATE, TRAININGS
-from jaxbench.report.drawing import marks, notes, places
+from jaxbench.report.drawing import marks, notes, shapes
 from jaxbench.report.drawing.axes import (
     Show,
     bar_axis,
@@ -62,8 +62,8 @@ def draw_arms(run: RunReport) -> Figure | None:
     title, axis = "time per example over the baseline's", log("x", max_ticks=8, span=[*ends, 1.0])
     return rows(
         f"{run.experiment}: what each setting costs", [short(name, 46) for name in names],
-        [Panel(x=title, made=made, level=1.0, axis=axis, extra=verdicts)], handles=places.handles(run.groups),
-        remarks=[*notes.rest(len(shown), len(known), "arms, the first"), *places.remarks(run.groups)],
+        [Panel(x=title, made=made, level=1.0, axis=axis, extra=verdicts)], handles=shapes.arm_handles(run.groups),
+        remarks=[*notes.rest(len(shown), len(known), "arms, the first"), *shapes.arm_remarks(run.groups)],
     )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def _text(arm: Row, value: Estimate) -> str:
 def draw_accumulate(run: RunReport) -> Figure | None:
     """The global batch is the same at every point; a step splits it into more, smaller micro-batches. Left: step time
     divided by the baseline's. Right: compiled memory per device: total, and scratch memory alone."""
-    if not places.timed(run.groups):
+    if not shapes.any_timed(run.groups):
         return None
     base, dashed = short(run.rows[0].label, 12), {"between": marks.DASHED}
     memory: list[Curve] = [lambda arm: exact(arm.point.peak_bytes), (lambda arm: exact(arm.point.temp_bytes), dashed)]
@@ -90,7 +90,7 @@ def draw_accumulate(run: RunReport) -> Figure | None:
         f"{run.experiment}: gradient accumulation", run.groups, lambda arm: ACCUMULATE.of(arm.point.levers), [
             Panel(title=f"step time over that of {base}", values=[lambda arm: arm.ratio], level=1.0),
             Panel(title="memory per device", values=memory, axis=log("y", bytes_tick, max_ticks=6)),
-        ], x="micro-batches per step", remarks=places.remarks(run.groups),
+        ], x="micro-batches per step", remarks=shapes.arm_remarks(run.groups),
         handles=[marks.style_handle("all memory"), marks.style_handle("scratch", linestyle=marks.DASHED)],
     )  # fmt: skip
 
@@ -99,7 +99,7 @@ def draw_accumulate(run: RunReport) -> Figure | None:
 def draw_batch(run: RunReport) -> Figure | None:
     """Time per step, throughput and compiled memory over the global batch. The knee is the smallest measured batch with
     at least 90 % of the best throughput; beyond it a larger batch mostly makes each step longer."""
-    if not places.timed(run.groups):
+    if not shapes.any_timed(run.groups):
         return None
     panels = [
         Panel(title=title, values=[value], axis=log("y", show, max_ticks=6), extra=extra)
@@ -111,7 +111,7 @@ def draw_batch(run: RunReport) -> Figure | None:
     ]
     return lines(
         f"{run.experiment}: what a larger batch buys", run.groups, lambda arm: arm.point.global_batch, panels,
-        x="global batch", axis=log("x", base=2, max_ticks=6), remarks=places.remarks(run.groups, paired=False),
+        x="global batch", axis=log("x", base=2, max_ticks=6), remarks=shapes.arm_remarks(run.groups, paired=False),
     )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def draw_freeze(run: RunReport) -> Figure | None:
     """Step time and compiled FLOPs, each divided by the baseline's, and gradient bytes per step, over the share of
     frozen parameters. Gradient bytes are those that the compiled step reduces; on one device, 4 per trained parameter.
     Gradients still pass through frozen layers above trained ones."""
-    timed = [place for place in run.groups if places.timed([place])]
+    timed = [place for place in run.groups if shapes.any_timed([place])]
     if not timed:
         return None
     shares = {arm.point.point: 100 * frozen(arm, most(place)) for place in timed for arm in place.arms}
@@ -151,7 +151,7 @@ def draw_freeze(run: RunReport) -> Figure | None:
             Panel(title="compiled FLOPs over baseline", values=[_flops], axis=zero, level=1.0),
             Panel(title="gradient bytes", values=[lambda a: exact(gradient(a))], axis=partial(zero, show=bytes_tick)),
         ], x="parameters frozen, %", axis=lambda axes: axes.set_xlim(-5, 105),
-        remarks=[*places.remarks(timed), _named(timed[0])],
+        remarks=[*shapes.arm_remarks(timed), _named(timed[0])],
     )  # fmt: skip
 
 
@@ -192,7 +192,7 @@ def _named(place: ArmGroup) -> str:
 def draw_inference(run: RunReport) -> Figure | None:
     """Left: wall time of a single call from start to result: median and 99th percentile with confidence intervals.
     Right: examples per second. The 99th percentile needs at least 100 single calls; with fewer it is left out."""
-    if not places.timed(run.latencies):
+    if not shapes.any_timed(run.latencies):
         return None
     calls: list[Curve] = [lambda arm: arm.p50, (lambda arm: arm.p99, {"between": marks.DASHED, "shape": "^"})]
     return lines(
@@ -204,7 +204,7 @@ def draw_inference(run: RunReport) -> Figure | None:
             ),
         ], x="global batch", axis=log("x", base=2, max_ticks=6),
         handles=[marks.style_handle("p50", marker="o"), marks.style_handle("p99", marker="^", linestyle=marks.DASHED)],
-        remarks=[*_inference_notes(run), *places.remarks(run.latencies, paired=False)],
+        remarks=[*_inference_notes(run), *shapes.arm_remarks(run.latencies, paired=False)],
     )  # fmt: skip
 
 
@@ -225,7 +225,7 @@ def draw_inputs(run: RunReport) -> Figure | None:
     """Left: throughput relative to data that are already on the devices. Right: the share of the step spent on input, 1
     - T(device) / T(kind), with its confidence interval, and the share of time in which the step's thread waited for its
     next batch. If the first is larger, input also costs time without waiting, by copies or shared cores."""
-    if not places.timed(run.groups):
+    if not shapes.any_timed(run.groups):
         return None
     base, style = (
         short(run.rows[0].label, 14),
@@ -233,7 +233,7 @@ def draw_inputs(run: RunReport) -> Figure | None:
     )
     waits = [
         (100 * arm.point.outcome("waited_share"), y + 0.24)
-        for arm, _, y in places.side_by_side(run.groups, places.labels(run.groups), apart=0.5)
+        for arm, _, y in shapes.side_by_side(run.groups, shapes.arm_labels(run.groups), apart=0.5)
         if math.isfinite(arm.point.outcome("waited_share"))
     ]
 
@@ -242,16 +242,16 @@ def draw_inputs(run: RunReport) -> Figure | None:
             axes.plot(*zip(*waits, strict=True), **style)
         axes.set_xlim(min(-5.0, axes.dataLim.x0 - 3), max(20.0, 1.25 * axes.dataLim.x1))
 
-    rates = places.rows(run.groups, lambda arm: arm.gain, partial(interval, show="{:.2f}".format))
-    shares = places.rows(run.groups, share, lambda value: f"{value.value:z.0f} %", apart=0.5)
+    rates = shapes.arm_marks(run.groups, lambda arm: arm.gain, partial(interval, show="{:.2f}".format))
+    shares = shapes.arm_marks(run.groups, share, lambda value: f"{value.value:z.0f} %", apart=0.5)
     bars = bars_from_zero(1.45, thick=0.68 / len(run.groups))
     remarks = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are relative to it"]
     return rows(
-        f"{run.experiment}: is the step waiting for data?", places.ticks(run.groups), [
+        f"{run.experiment}: is the step waiting for data?", shapes.arm_ticks(run.groups), [
             Panel(title=f"throughput over {base}", made=rates, draw=bars, level=1.0),
             Panel(title="input-bound share of the step, %", made=shares, level=0.0, extra=waited),
-        ], abreast=len(run.groups), widths=[1.1, 1], remarks=[*remarks, *places.remarks(run.groups)],
-        handles=[*places.handles(run.groups), *[marks.style_handle("measured waiting", **style)] * bool(waits)],
+        ], abreast=len(run.groups), widths=[1.1, 1], remarks=[*remarks, *shapes.arm_remarks(run.groups)],
+        handles=[*shapes.arm_handles(run.groups), *[marks.style_handle("measured waiting", **style)] * bool(waits)],
     )  # fmt: skip
 
 
@@ -274,7 +274,7 @@ def draw_ladder(run: RunReport) -> Figure | None:
         entitle(axes, place.name if len(compared) > 1 else "")
     entitle(sheet.panels[-1, 0], x="speed-up over the first rung")
     what = "rung: speed-up over the rung before it, with its 95 % confidence interval; ?: it contains 1"
-    return sheet.finish(f"{run.experiment}: what each rung gains", notes=[what, *places.remarks(compared)])
+    return sheet.finish(f"{run.experiment}: what each rung gains", notes=[what, *shapes.arm_remarks(compared)])
 
 
 def factors(place: ArmGroup) -> list[Estimate]:
@@ -329,7 +329,7 @@ def draw_phases(run: RunReport) -> Figure | None:
         sheet.names(axes, [short(one.name, 26) or "step" for one in stacks], abreast=abreast, shown=axes is left)
     drawn = {style for one in stacks for phase in one.phases for style in phase.indices}
     handles = [marks.bar_handle(style, name) for style, name in enumerate(PHASE_NAMES) if style in drawn]
-    remarks = [*_phases_notes(stacks), *places.remarks(run.groups, paired=False)]
+    remarks = [*_phases_notes(stacks), *shapes.arm_remarks(run.groups, paired=False)]
     return sheet.finish(f"{run.experiment}: where the step's time goes", handles, remarks)
 
 
@@ -388,25 +388,25 @@ def draw_precision(run: RunReport) -> Figure | None:
     """Speed-up over the baseline, compiled memory of a step, accuracy after a short training from one seed, and its
     difference from the baseline's. Hollow: published differences between mixed precision and float32 in full ImageNet
     trainings; compare the sizes of the differences, not the accuracies."""
-    if not places.timed(run.groups):
+    if not shapes.any_timed(run.groups):
         return None
     trained = any(math.isfinite(arm.point.outcome("final_accuracy")) for arm in run.rows)
     widths = [1, 1, 0.9, 1] if trained else [1, 1]
     sheet = Sheet(1, len(widths), widths=widths)
     panels = sheet.panels[0]
     thick = 0.68 / len(run.groups)
-    speed = places.rows(run.groups, lambda arm: arm.gain, lambda v: f"{v.value:.2f} x")
+    speed = shapes.arm_marks(run.groups, lambda arm: arm.gain, lambda v: f"{v.value:.2f} x")
     bars_from_zero(1.32, thick=thick)(panels[0], speed)
     marks.unity(panels[0])
     entitle(panels[0], "speed-up")
-    memory = places.rows(
+    memory = shapes.arm_marks(
         run.groups, lambda arm: exact(arm.point.peak_bytes / 1e6), lambda v: scaled(v.value * 1e6, "B")
     )
     bars_from_zero(1.5, thick=thick)(panels[1], memory)
     entitle(panels[1], "memory/device, MB")
     for number, axes in enumerate(panels[:3]):
-        sheet.names(axes, places.ticks(run.groups), abreast=len(run.groups), shown=number == 0)
-    handles, remarks = places.handles(run.groups, bars=True), places.remarks(run.groups)
+        sheet.names(axes, shapes.arm_ticks(run.groups), abreast=len(run.groups), shown=number == 0)
+    handles, remarks = shapes.arm_handles(run.groups, bars=True), shapes.arm_remarks(run.groups)
     if trained:
         _accuracy(panels[2], run.groups)
         sheet.names(panels[3], _differences(panels[3], run.groups))
@@ -421,7 +421,9 @@ def draw_precision(run: RunReport) -> Figure | None:
 
 
 def _accuracy(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
-    places.dots(axes, everywhere, lambda arm: exact(arm.point.outcome("final_accuracy")), lambda v: f"{v.value:.3f}")
+    shapes.arm_dots(
+        axes, everywhere, lambda arm: exact(arm.point.outcome("final_accuracy")), lambda v: f"{v.value:.3f}"
+    )
     low, high = axes.dataLim.x0, axes.dataLim.x1
     pad = max(high - low, 0.002)
     axes.set_xlim(low - 0.25 * pad, high + 1.1 * pad)
@@ -462,7 +464,7 @@ def draw_sharing(run: RunReport) -> Figure | None:
     """Left: throughput of all trainings together, divided by the throughput when they run one after the other. Middle:
     step time divided by that of a training alone; small dots are the single trainings, the dashed line is taking turns.
     Right: Jain's fairness index: 1 if all are equally fast; dashed: its least possible value."""
-    if not places.timed(run.groups):
+    if not shapes.any_timed(run.groups):
         return None
     groups, counts = _by_mps(run.groups), sorted({trainings(arm) for arm in run.rows})
 
@@ -485,7 +487,7 @@ def draw_sharing(run: RunReport) -> Figure | None:
             Panel(title="time over alone", values=[lambda arm: arm.ratio], extra=each),
             Panel(title="fairness", values=[fairness], extra=fair),
         ], x="trainings at once", handles=[marks.guide_handle("taking turns; least fairness")],
-        remarks=places.remarks(run.groups),
+        remarks=shapes.arm_remarks(run.groups),
     )  # fmt: skip
 
 

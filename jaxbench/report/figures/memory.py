@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.typing import LineStyleType
-from numpy.typing import ArrayLike
 
 from jaxbench.analysis import studies
 from jaxbench.analysis.arms import ArmGroup
@@ -22,7 +21,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.studies import Law
 from jaxbench.catalog import published
 from jaxbench.records.studies import Search, TriedBatch
-from jaxbench.report.drawing import families, marks, notes, places
+from jaxbench.report.drawing import families, marks, notes, shapes
 from jaxbench.report.drawing.axes import (
     bytes_tick,
     devices_axis,
@@ -66,7 +65,7 @@ class ZeroStage:
         return " + ".join(filter(None, parts))
 
 
-DP = ZeroStage(name="DP", whole=16, shared=0, column="")
+DP = ZeroStage(name="DP", whole=16, shared=0, column="")  # weights and gradients 2 + 2 bytes, copy and two moments 12
 OS = ZeroStage(name="P_os", whole=4, shared=12, column="pos_7.5B")
 GRADIENTS = ZeroStage(name="P_os+g", whole=2, shared=14, column="posg_7.5B")
 PARAMETERS = ZeroStage(name="P_os+g+p", whole=0, shared=16, column="posgp_7.5B")
@@ -137,7 +136,9 @@ def _axes(axes: Axes, counts: Sequence[int]) -> None:
     devices_axis(axes, counts, label="data-parallel degree N, devices")
     axes.xaxis.set_ticks(counts)
     entitle(axes, "bytes per parameter and device")
-    right = axes.secondary_yaxis("right", functions=(_gigabytes, _bytes))
+    right = axes.secondary_yaxis(
+        "right", functions=(lambda x: np.asarray(x) * BILLIONS, lambda x: np.asarray(x) / BILLIONS)
+    )
     low, high = axes.get_ylim()
     right.set_yscale("log")
     right.yaxis.set_major_locator(FixedLocator(round_ticks(low * BILLIONS, high * BILLIONS)))
@@ -145,14 +146,6 @@ def _axes(axes: Axes, counts: Sequence[int]) -> None:
     right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
     right.set_ylabel(f"GB for {BILLIONS:g} billion parameters")
     right.spines["right"].set_visible(True)
-
-
-def _gigabytes(per_parameter: ArrayLike) -> np.ndarray:
-    return np.asarray(per_parameter) * BILLIONS
-
-
-def _bytes(gigabytes: ArrayLike) -> np.ndarray:
-    return np.asarray(gigabytes) / BILLIONS
 
 
 def _zero_handles(groups: dict[str, list[Row]], *, overlay: bool) -> list[Line2D]:
@@ -301,7 +294,7 @@ def draw_remat(run: RunReport) -> Figure | None:
     """Left: scratch memory of the compiled step (mostly activations) and step time; lower left is better, and the line
     joins the Pareto-optimal policies. Middle: extra step time relative to saving all activations, with published costs.
     Right, if several depths were compiled: scratch memory over the number of blocks."""
-    if not places.timed(run.groups):
+    if not shapes.any_timed(run.groups):
         return None
     widths = [1.1, 1, 1] if run.laws else [1, 1]
     sheet = Sheet(1, len(widths), widths=widths, heights=2.3)
@@ -309,11 +302,11 @@ def draw_remat(run: RunReport) -> Figure | None:
     _pareto(panels[0], run.groups)
     sheet.names(panels[1], _overheads(panels[1], run.groups), abreast=len(run.groups))
     sources = f"{published.read(KORTHIKANTI).project}, Table 4; {published.read(CHEN).project}"
-    remarks = [*places.remarks(run.groups), notes.cited(sources)]
+    remarks = [*shapes.arm_remarks(run.groups), notes.cited(sources)]
     if run.laws:
         draw_law(panels[2], run.laws)
         remarks.append("scratch memory includes gradients, which grow with n under every policy; ±: 95 % of the fit")
-    return sheet.finish(f"{run.experiment}: memory saved and extra time", places.handles(run.groups), remarks)
+    return sheet.finish(f"{run.experiment}: memory saved and extra time", shapes.arm_handles(run.groups), remarks)
 
 
 def _pareto(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
@@ -373,8 +366,8 @@ def others() -> list[tuple[str, float]]:
 def _overheads(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
     """Draws measured extra times above, published ones below. Returns the names of the rows."""
     base = short(everywhere[0].arms[0].label, 12)
-    names = [name for name in places.labels(everywhere) if name != everywhere[0].arms[0].label]
-    made = places.rows(everywhere, overhead, lambda value: f"{value.value:+.0f} %", names=names)
+    names = [name for name in shapes.arm_labels(everywhere) if name != everywhere[0].arms[0].label]
+    made = shapes.arm_marks(everywhere, overhead, lambda value: f"{value.value:+.0f} %", names=names)
     marks.hbars(axes, made, thick=0.68 / len(everywhere))
     theirs = others()
     marks.published_bars(axes, [(len(names) + i, value, f"{value:.0f} %") for i, (_, value) in enumerate(theirs)])

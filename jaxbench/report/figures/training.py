@@ -193,7 +193,9 @@ def draw_hosts(run: RunReport) -> Figure | None:
     """Examples (or tokens) per second over the number of processes or hosts, next to the ideal: the base's throughput
     times the growth in devices. The number above a pair is the efficiency: measured divided by ideal."""
     timed = [row for row in run.rows if row.timing.step_s.known and not row.point.explains]
-    groups = {name: rows for name, rows in families.families(timed).items() if len(_counts(rows)) > 1}
+    groups = {
+        name: rows for name, rows in families.families(timed).items() if len({row.point.processes for row in rows}) > 1
+    }
     if not groups:
         return None
     shown = dict(list(groups.items())[:HOSTS_MOST])
@@ -205,19 +207,12 @@ def draw_hosts(run: RunReport) -> Figure | None:
     for line, (name, rows) in zip(sheet.panels, shown.items(), strict=True):
         for axes, scaling in zip(line, scalings, strict=True):
             _pairs(axes, [row for row in rows if row.point.scaling == scaling], hosts)
-            entitle(axes, f"{short(name, 30)}, {scaling} scaling", y=_unit(rows) if axes is line[0] else "")
+            rate = "tokens/s" if _of_tokens(rows) else f"{short(unit(rows))}/s"
+            entitle(axes, f"{short(name, 30)}, {scaling} scaling", y=rate if axes is line[0] else "")
     handles = [Patch(label="ideal", **IDEAL), marks.bar_handle(0, "measured")]
     remarks = [*families.remarks(every, every), *notes.rest(len(shown), len(groups), "strategies")]
     over = "hosts" if hosts else "processes"
     return sheet.finish(f"{run.experiment}: throughput over {over}", handles, remarks)
-
-
-def _counts(rows: Sequence[Row]) -> set[int]:
-    return {row.point.processes for row in rows}
-
-
-def _unit(rows: Sequence[Row]) -> str:
-    return "tokens/s" if _of_tokens(rows) else f"{short(unit(rows))}/s"
 
 
 def _of_tokens(rows: Sequence[Row]) -> bool:

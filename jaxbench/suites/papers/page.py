@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from jaxbench import __version__
+from jaxbench.catalog import published
 from jaxbench.command_form import as_typed
 from jaxbench.core.store import read_document, write_atomic
 from jaxbench.digits import digits
@@ -26,9 +29,17 @@ from jaxbench.features.comparison.judge import (
 )
 from jaxbench.records import identity
 from jaxbench.report import page
+from jaxbench.report.drawing import axes as axis_lib
+from jaxbench.report.drawing import canvas, marks, notes
+from jaxbench.report.drawing.axes import entitle, log_axis, si
+from jaxbench.report.drawing.canvas import Sheet
+from jaxbench.report.drawing.marks import MARKERS, Mark
 from jaxbench.report.page import Picture
 from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
 from jaxbench.suites import first_run_page as first_run
+from jaxbench.suites.papers import series as series_lib
+from jaxbench.suites.papers.paper import Evidence, NotTestable, Panel, Paper
+from jaxbench.suites.papers.series import Measured, PublishedSeries
 
 DOCUMENT, KIND = "paper.json", "jaxbench paper"
 PAGE, FIGURES, FIGURE = "paper.html", "figures", "paper"
@@ -201,3 +212,96 @@ def _name(paper: Mapping[str, Any]) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+_MEANINGS = {"hollow": notes.HOLLOW, "refused": notes.REFUSED, "wrong": notes.WRONG}
+
+
+def write_figure(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]]) -> None:
+    """Draws the figure into the folder of the paper. claims: as judged, in the paper's document."""
+    canvas.write(canvas.render(lambda: draw_figure(paper, runs, claims)), runs.folder / FIGURES, FIGURE)
+
+
+def draw_figure(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]]) -> Figure:
+    """One panel for each of the paper's, side by side. A panel without measurements says why.
+
+    The title names what is measured, and never what the paper claims: the verdicts below the panels answer that.
+    """
+    sheet = Sheet(1, len(paper.panels), heights=2.4)
+    legend = _Legend()
+    seen: list[Mark] = []
+    remarks: list[str] = []
+    for axes, panel in zip(sheet.panels[0], paper.panels, strict=True):
+        for call in panel.published:
+            for series in series_lib.make(call):
+                legend.draw(axes, panel, series)
+        # All series of a panel are made before one is drawn: half a panel would look complete.
+        try:
+            for series in [each for call in panel.measured for each in series_lib.make(call, runs)]:
+                legend.draw(axes, panel, series)
+                if isinstance(series, Measured):
+                    seen += series.marks
+                    states = {mark.state for mark in series.marks}
+                    remarks += [series.crosses or meaning for state, meaning in _MEANINGS.items() if state in states]
+        except NotTestable as reason:
+            remarks.append(f"{panel.title}: nothing measured here. {reason}")
+        _axes(axes, panel)
+    remarks = list(dict.fromkeys(remarks))
+    sources = dict.fromkeys(published.read(table).project for table in paper.tables)
+    remarks += [notes.cited("; ".join(sources))] if sources else []
+    if any(handle.get_linestyle() == "--" and handle.get_marker() == "None" for handle in legend.handles.values()):
+        remarks.append("dashed, without marks: formulas")
+    bars = [mark.n for mark in seen if mark.drawn.has_interval and mark.n]
+    groups = [[n for n in bars if len(n) == parts] for parts in sorted({len(n) for n in bars})]
+    remarks += [f"{notes.BARS}; {' or '.join(map(notes.n_of, groups))} per mark"] if bars else []
+    verdicts = []
+    for claim in claims:
+        measured = number(claim)
+        limit = f" ({measured}, claimed {claim['limit']})" if measured else ""
+        verdicts.append(f"{claim['name']}: {claim['verdict']}{limit}")
+    return sheet.finish(paper.title, list(legend.handles.values()), ["; ".join(verdicts), *remarks])
+
+
+class _Legend:
+    """The series of a figure: a label has one style in all panels, and no other label has it."""
+
+    def __init__(self) -> None:
+        self.handles: dict[str, Any] = {}
+        self._places: dict[tuple[str, type], int] = {}
+
+    def draw(self, axes: Axes, panel: Panel, series: PublishedSeries | Measured) -> None:
+        """Measured series solid; published ones with their marks; formulas as dashed lines."""
+        kind = type(series)
+        if isinstance(series, Measured) and not series.marks:
+            return
+        place = self._places.setdefault((series.label, kind), sum(each == kind for _, each in self._places))
+        if isinstance(series, Measured):
+            marks.line(axes, series.marks, place=place, between="none" if panel.names else "-")
+            self.handles[series.label] = marks.handle(place, series.label.replace("here", "measured"))
+        elif series.formula:
+            drawn = marks.guide(axes, series.x, series.y, label=series.label, number=place)
+            self.handles.setdefault(series.label, drawn)
+        else:
+            shape = MARKERS[place % len(MARKERS)] if len(series.x) > 2 or panel.names else ""
+            joined = not panel.names
+            drawn = marks.published(axes, series.x, series.y, shape=shape, joined=joined, label=series.label)
+            self.handles.setdefault(series.label, drawn)
+
+
+def _axes(axes: Axes, panel: Panel) -> None:
+    entitle(axes, panel.title, x=panel.x, y=panel.y)
+    if panel.names:
+        axes.set_xticks(range(len(panel.names)), panel.names)
+        axes.set_xlim(-0.5, len(panel.names) - 0.5)
+    if "x" in panel.log:
+        log_axis(axes, "x", show=_tick, base=panel.base)
+    if "y" in panel.log:
+        relative = panel.y.startswith(("speed-up", "relative to"))  # ticks as of a count of devices
+        log_axis(axes, "y", show=_tick, base=2 if relative else 10)
+    elif panel.top:
+        axes.set_ylim(0, max(panel.top, 1.05 * axes.dataLim.y1))
+
+
+def _tick(value: float) -> str:
+    """Counts and batches as they are, larger numbers with a unit."""
+    return axis_lib.plain(value) if value < 1e5 else si(value)

@@ -22,9 +22,8 @@ from jaxbench.levers import SCHEDULE
 from jaxbench.report.figures import memory
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import Estimate, estimate, student
-from jaxbench.suites.papers import evidence
-from jaxbench.suites.papers.evidence import Evidence, NotTestable, arm_of, most_devices
-from jaxbench.suites.papers.paper import Claim
+from jaxbench.suites.papers import paper
+from jaxbench.suites.papers.paper import Claim, Evidence, NotTestable, arm_of, most_devices
 
 Reading = tuple[Estimate, dict[str, Any]]
 FAR = 256  # times the smallest batch: Goyal's 65,536 over 256
@@ -243,7 +242,7 @@ def line_residual(runs: Evidence, run: str) -> Reading:
 def accuracy_lost(runs: Evidence, rule: str, least: int = 2, most: int = FAR) -> Reading:
     """Accuracy at the smallest batch minus that at the largest within `least` to `most` times its size, in points, with
     Welch's 95 % interval."""
-    trained = evidence.trainings(runs, rule)
+    trained = paper.trainings(runs, rule)
     accuracy, small = trained.accuracy, min(trained.accuracy)
     large = max((batch for batch in accuracy if least <= batch / small <= most), default=None)
     if large is None:
@@ -279,7 +278,7 @@ def accuracy_difference(runs: Evidence, first: str, second: str) -> Reading:
 
 def steps_to_target(runs: Evidence, rule: str) -> dict[int, np.ndarray]:
     """{batch: (seeds,)} of at least two batches. Raises NotTestable."""
-    steps = evidence.trainings(runs, rule).steps
+    steps = paper.trainings(runs, rule).steps
     if len(steps) < 2:
         raise NotTestable("Fewer than two batches reached the target with every seed.")
     return steps
@@ -304,7 +303,7 @@ def steps_at_largest(runs: Evidence, rule: str) -> Reading:
 
 def knee_over_noise(runs: Evidence, rule: str) -> Reading:
     """The knee over the mean noise scale, on logarithms; the spread of the noise scale is small next to the knee's."""
-    trained = evidence.trainings(runs, rule)
+    trained = paper.trainings(runs, rule)
     knee = trained.knee()
     if not knee.known or not len(trained.noise):
         raise NotTestable("It needs three batches that reach the target, and the gradient noise scale.")

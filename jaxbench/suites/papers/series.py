@@ -17,9 +17,8 @@ from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark, exact, n_of
 from jaxbench.report.figures import memory
 from jaxbench.statistics.bootstrap import Estimate, over_seeds, student
-from jaxbench.suites.papers import evidence, readers
-from jaxbench.suites.papers.evidence import Evidence, NotTestable, arm_of
-from jaxbench.suites.papers.paper import Call
+from jaxbench.suites.papers import paper, readers
+from jaxbench.suites.papers.paper import Call, Evidence, NotTestable, arm_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +177,7 @@ def all_reduce_line(runs: Evidence, label: str, run: str) -> Series:
 
 def validation_error(runs: Evidence, label: str, rule: str) -> Series:
     """% over the batch; a batch with a diverged training is crossed out."""
-    trained = evidence.trainings(runs, rule)
+    trained = paper.trainings(runs, rule)
     made = [
         Mark(
             at=batch, value=student(100 - 100 * each), n=(len(each),),
@@ -209,7 +208,7 @@ def step_laws(runs: Evidence, rule: str) -> list[Series]:
     first = float(np.mean(by_batch[int(batches[0])]))
     ends = batches[[0, -1]]
     made: list[Series] = [PublishedSeries(label="1 / batch", x=ends, y=first * batches[0] / ends, formula=True)]
-    knee = evidence.trainings(runs, rule).knee().value
+    knee = paper.trainings(runs, rule).knee().value
     if knee > 0:
         curve = first * (1 + knee / batches) / (1 + knee / batches[0])
         label = f"1 + B / batch, knee B = {knee:.0f}"

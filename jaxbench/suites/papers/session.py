@@ -23,10 +23,9 @@ from jaxbench.features.cards.redact import redact
 from jaxbench.features.comparison.judge import CANNOT_TELL, FAILS, HOLDS, NOT_TESTABLE, decide_claim, why_undecided
 from jaxbench.suites import command
 from jaxbench.suites.command import ASKED, DONE, SKIPPED, Document, Launch
-from jaxbench.suites.papers import figure, page, readers
+from jaxbench.suites.papers import page, readers
 from jaxbench.suites.papers import paper as library
-from jaxbench.suites.papers.evidence import Evidence, NotTestable
-from jaxbench.suites.papers.paper import Claim, Paper
+from jaxbench.suites.papers.paper import Claim, Evidence, NotTestable, Paper
 from jaxbench.sweep.progress import format_s, heartbeat
 from jaxbench.sweep.run import interrupt
 
@@ -119,7 +118,7 @@ def write(paper: Paper, folder: Path, document: Document) -> None:
     """Judges the claims, and writes paper.json, the figure and the page."""
     runs = Evidence(folder, document["runs"])
     judge(document, paper, runs)
-    figure.write(paper, runs, document["claims"])
+    page.write_figure(paper, runs, document["claims"])
     page.write(folder, document)
 
 

@@ -5,7 +5,6 @@ Each library is imported only when one of its models is given.
 """
 
 from jaxbench.workloads.adapters.flax_models import from_linen, from_nnx
-from jaxbench.workloads.adapters.optional import from_equinox, from_haiku
-from jaxbench.workloads.adapters.pure import PureModel, from_functions
+from jaxbench.workloads.adapters.pure import PureModel, from_equinox, from_functions, from_haiku
 
 __all__ = ["PureModel", "from_equinox", "from_functions", "from_haiku", "from_linen", "from_nnx"]

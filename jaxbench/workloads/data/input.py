@@ -71,6 +71,7 @@ class Feed:
         number, self._next = self._next, self._next + 1
         if self._thread is None:
             return self._fetch(number)
+        # Submitted before the wait, so that the thread goes on while this step still waits for its batch.
         batch = self._prefetched.popleft()
         self._prefetched.append(self._thread.submit(self._fetch, number + self._ahead))
         return batch.result()
@@ -262,6 +263,7 @@ class Pipeline:
 
     def batch(self, number: int) -> Example:
         """The batch with this number. Exceptions of decoding pass through."""
+        # `map` keeps the order, so the batch does not depend on which thread is faster.
         parts = list(self._pool.map(functools.partial(self._decode, number * self._size), self._parts))
         examples = [example for part in parts for example in part]
         return {name: np.stack([example[name] for example in examples]) for name in examples[0]}

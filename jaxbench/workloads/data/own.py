@@ -48,6 +48,7 @@ def read(workload: TrainWorkload, *, seed: int) -> Dataset:
 def _split(workload: TrainWorkload, data: PyTree, seed: int) -> Splits:
     """Both splits of data in any form. Raises UserError."""
     name = f"data of {workload.name}"
+    # A model may have a field that is called train, and then the dict is one split.
     if isinstance(data, Mapping) and "train" in data and "train" not in workload.example:
         test = data.get("test", data.get("validation"))
         data = data["train"] if test is None else (data["train"], test)
@@ -57,6 +58,7 @@ def _split(workload: TrainWorkload, data: PyTree, seed: int) -> Splits:
     arrays = _arrays(workload, data)
     _require_examples(arrays, f"the {name}")
     count = len(next(iter(arrays.values())))
+    # Drawn, not cut off at the end: data on disk are often sorted by class.
     drawn, cut = permutation(count, seed), max(1, round(TEST_FRACTION * count))
     train, test = ({k: array[rows] for k, array in arrays.items()} for rows in (drawn[cut:], drawn[:cut]))
     return Splits(train, test, name)
@@ -88,6 +90,7 @@ def _concatenated(workload: TrainWorkload, elements: Iterator[Any]) -> Arrays:
     """Concatenates examples or batches. Raises UserError if they do not fit in memory."""
     chunks: list[Arrays] = []
     size = count = 0
+    # In chunks, so that an infinite iterator is refused before it fills the memory.
     while elements_read := list(itertools.islice(elements, CHUNK)):
         for element in elements_read:
             if not isinstance(element, Mapping):

@@ -234,7 +234,7 @@ def _span(node: ast.AST) -> range:
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
 
 
-BYTES = 256
+BYTES = 256  # a vocabulary that no text leaves
 SUFFIXES = (".txt", ".py", ".md")
 LANGUAGE_BYTES = 2**20  # from the standard library
 PADS = ("padded", "packed")

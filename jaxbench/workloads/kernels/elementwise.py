@@ -120,7 +120,7 @@ def stream_cases(op: str, dtype: str, elements: int, impls: tuple[str, ...]) -> 
 
 
 PYTHON_MAX = 10**4  # elements, for which a call takes about a millisecond
-SCALE, CUBE = math.sqrt(2 / math.pi), 0.044715
+SCALE, CUBE = math.sqrt(2 / math.pi), 0.044715  # of the tanh form of GELU: Hendrycks and Gimpel, arXiv:1606.08415
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -168,7 +168,7 @@ def image_classifier(
 STEMS = ("imagenet", "cifar")  # 7x7 of stride 2 and a max-pool of stride 2; or 3x3
 KERNELS = {"basic": (3, 3), "bottleneck": (1, 3, 1), "preactivation": (1, 3, 1)}
 STRIDED = {"basic": 0, "bottleneck": 1, "preactivation": 0}  # the kernel with the stride
-EXPANSION = {"basic": 1, "bottleneck": 4, "preactivation": 4}
+EXPANSION = {"basic": 1, "bottleneck": 4, "preactivation": 4}  # output channels of a block over its inner ones
 
 
 class ResNet(nnx.Module):
@@ -217,6 +217,7 @@ class ResidualBlock(nnx.Module):
         outputs = convolutions[-1][2]
         self.convolutions = nnx.List(conv(i, o, kernel=k, stride=s, rngs=rngs) for k, i, o, s in convolutions)
         self.norms = nnx.List(BatchNorm(o, statistics=config.statistics) for _, _, o, _ in convolutions[:-1])
+        # The scale of the last norm, because nothing after it could undo the gain.
         self.norms.append(BatchNorm(outputs, statistics=config.statistics, scale=gain))
         self.projected = stride > 1 or inputs != outputs
         if self.projected:
@@ -296,6 +297,7 @@ def _block_plan(config: ConfigDict) -> list[tuple[int, int, int]]:
     for stage, count in enumerate(stage_blocks(config)):
         width = config.width * 2**stage
         for number in range(count):
+            # Only the first block of a later stage halves the image.
             plan.append((channels, width, 2 if stage and not number else 1))
             channels = width * EXPANSION[config.block]
     return plan
@@ -360,6 +362,7 @@ class TransformerBlock(nnx.Module):
         qkv = self.qkv(x_BTD).reshape(batch, count, 3, self.heads, width // self.heads)
         q_BTNK, k_BSNK, v_BSNK = qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2]
         scores_BNTS = jnp.einsum("btnk,bsnk->bnts", q_BTNK, k_BSNK).astype(jnp.float32)
+        # In float32, because a sum over many tokens loses too much in 16 bits.
         weight_BNTS = jax.nn.softmax(scores_BNTS * (width // self.heads) ** -0.5, axis=-1).astype(x_BTD.dtype)
         mixed_BTNK = jnp.einsum("bnts,bsnk->btnk", weight_BNTS, v_BSNK)
         return self.out(mixed_BTNK.reshape(batch, count, width))

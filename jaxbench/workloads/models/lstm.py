@@ -20,7 +20,7 @@ from ml_collections import ConfigDict
 from jaxbench.workloads.flops import dense
 from jaxbench.workloads.models.sharded_layers import by_device, copies, join, rows, split
 
-VOCAB = 256
+VOCAB = 256  # bytes
 
 
 class LSTM(nnx.Module):

@@ -122,7 +122,7 @@ def row(layer: nnx.Linear | nnx.LinearGeneral, x: jax.Array) -> jax.Array:
     if sharding_context.current().tensor is None:
         return (y if layer.bias is None else y + layer.bias[...]).reshape(*positions, width)
     y = _summed(y.reshape(*positions, width))
-    return y if layer.bias is None else y + layer.bias[...]
+    return y if layer.bias is None else y + layer.bias[...]  # after the sum, or each device would add the bias
 
 
 class Vocabulary:
@@ -148,7 +148,7 @@ class Vocabulary:
             return join(jax.vmap(lambda table, numbers: table[numbers])(self._table, self._numbers))
         number = self._numbers - first_row(self._table.shape[0])
         is_local = (number >= 0) & (number < self._table.shape[0])
-        looked_up = self._table[jnp.where(is_local, number, 0)]
+        looked_up = self._table[jnp.where(is_local, number, 0)]  # row 0 stands in for those elsewhere
         return _summed(jnp.where(is_local[..., None], looked_up, 0))
 
     def scores(self, x_BTD: jax.Array) -> jax.Array:

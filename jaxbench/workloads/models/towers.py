@@ -18,7 +18,7 @@ from jaxbench.errors import UserError
 from jaxbench.workloads.flops import dense, training
 from jaxbench.workloads.models.sharded_layers import rows
 
-BYTES = 256
+BYTES = 256  # the vocabulary: a byte is a token
 MAX_LOG_SCALE = math.log(100)  # CLIP's limit
 
 

@@ -125,6 +125,7 @@ class Forest:
 
 def training_local(of: Forest, state: State, rows: Batch) -> dict[str, jax.Array]:
     """The histograms of the round's trees; "loss": the squared error of the trees that are grown."""
+    # A batch after the last round grows the last one again, and `joined_ensemble` drops it: a step has one program.
     first = jnp.minimum(state["count"], of.rounds - 1).astype(jnp.int32) * of.at_once
     drawn = jax.lax.dynamic_slice_in_dim(rows["drawn"], first, of.at_once, axis=1)
     sums = local(of.tree, state["growing"], {"row": rows["row"], "drawn": drawn})

@@ -19,7 +19,7 @@ from jaxbench.core.workload import Splits
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads.data.order import permutation
 
-COLUMNS = 28
+COLUMNS = 28  # of Higgs
 DRAWN, DRAWN_ROWS = "higgs_like", 81_920
 TEST_SHARE = 0.2
 CARRIED = ("breast_cancer", "digits", "iris", "wine")  # with scikit-learn: tables with classes, without a network

@@ -35,7 +35,7 @@ from jaxbench.workloads import sharding_context
 from jaxbench.workloads.sums import tables
 from jaxbench.workloads.sums.adapt import from_sums
 
-BINS = 256
+BINS = 256  # one byte for each value, as in XGBoost's and LightGBM's histograms
 LOSSES = ("logistic", "squared")
 
 State = dict[str, jax.Array]
@@ -74,7 +74,7 @@ def init(settings: TreeSettings) -> State:
 
 def local(settings: TreeSettings, state: State, rows: Batch, weight: jax.Array | None = None) -> dict[str, jax.Array]:
     """The `histograms` of this level, and the loss. weight: that of each row, (rows,); None: each row counts once."""
-    bins_RC, target_R = rows["row"][:, :-1], rows["row"][:, -1].astype(jnp.float32)
+    bins_RC, target_R = rows["row"][:, :-1], rows["row"][:, -1].astype(jnp.float32)  # the class is the last
     loss_R, first_R, second_R = derivatives(settings.loss, rows["margin"], target_R)
     sums = histograms(settings, state, bins_RC, first_R, second_R, weight)
     return {**sums, "loss": jnp.sum(loss_R)}

@@ -17,7 +17,7 @@ from benchmarks import audits
 from jaxbench.catalog import rows as catalogue
 from jaxbench.commands import audit as verb
 from jaxbench.errors import UserError
-from jaxbench.features.audit import checks, page, table, work
+from jaxbench.features.audit import checks, page, table
 from jaxbench.features.audit.checks import (
     CANNOT_TELL,
     CONSISTENT,
@@ -235,12 +235,12 @@ DEVICES = {
 
 @pytest.mark.parametrize("text", DEVICES)
 def test_devices_are_found_by_the_names_that_tables_use(text: str) -> None:
-    assert [row["name"] for row in work.devices(text)][:1] == [DEVICES[text]][: bool(DEVICES[text])]
+    assert [row["name"] for row in checks.devices(text)][:1] == [DEVICES[text]][: bool(DEVICES[text])]
 
 
 def test_every_published_shape_has_its_published_parameters() -> None:
     for published in catalogue("models.csv"):
-        made = work.model(Row(1, texts={"model": published["name"]}))
+        made = checks.model(Row(1, texts={"model": published["name"]}))
         assert made.known == (published["name"] if published["layers"] else "")
         if made.known:
             embedding = int(published["vocab"]) * int(published["width"])
@@ -251,8 +251,8 @@ def test_every_published_shape_has_its_published_parameters() -> None:
 
 
 def test_names_and_shapes_tell_models_apart() -> None:
-    def of(name: str, **values: float) -> work.Model:
-        return work.model(Row(1, texts={"model": name}, values={key: exact(value) for key, value in values.items()}))
+    def of(name: str, **values: float) -> checks.Model:
+        return checks.model(Row(1, texts={"model": name}, values={key: exact(value) for key, value in values.items()}))
 
     assert of("Llama3 70b Finetuning LORA").frozen and not of("Llama3 70b").frozen
     assert of("Qwen3_30B_a3B").counts["N"].value == 3e9 and of("7B").nominal
@@ -355,6 +355,6 @@ def test_bad_input_gets_one_sentence(tmp_path: Path, text: str, facts: tuple[str
 
 
 def test_no_jax_is_needed() -> None:
-    code = "import sys; from jaxbench.features.audit import checks, page, table, work; print('jax' in sys.modules)"
+    code = "import sys; from jaxbench.features.audit import checks, page, table; print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=audits.ROOT)
     assert done.stdout.strip() == "False", done.stderr

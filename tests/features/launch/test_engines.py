@@ -12,8 +12,12 @@ from typing import Any
 
 import pytest
 import yaml
+from doorway import environment, jaxbench
+from thin import thin
 
 from jaxbench.errors import UserError
+from jaxbench.features.launch import engines
+from jaxbench.features.launch import job as launch
 from jaxbench.features.launch.engines import k8s, mpi, ray, slurm
 from jaxbench.features.launch.job import Job
 
@@ -209,3 +213,132 @@ def test_an_optional_package_that_is_missing_is_named_with_its_extra(
     monkeypatch.setattr("shutil.which", lambda name: name)
     with pytest.raises(UserError, match=rf"\[{extra}\]"):
         engine.require_here()
+
+
+# From the arguments of `launch` to jobs: one for each node count, with the command as typed.
+
+
+def jobs(*command: str, **flags: Any) -> list[Job]:
+    return launch.jobs(command, Path("/runs/gpt"), **flags)
+
+
+def test_each_node_count_is_a_job_that_measures_its_own_devices_in_its_own_folder() -> None:
+    made = jobs("run", "gpt", "--config.model.text=a b", nodes="4,1,2", devices="gpu:8")
+    assert [(job.nodes, job.devices, job.folder) for job in made] == [
+        (n, 8 * n, Path(f"/runs/gpt/nodes-{n}")) for n in (1, 2, 4)
+    ]
+    assert made[1].argv()[1:] == [
+        *("-m", "jaxbench", "run", "gpt", "--config.model.text=a b"),
+        *("--config.mesh.platform=gpu", "--config.mesh.devices=16", "--workdir=/runs/gpt/nodes-2"),
+    ]
+
+
+def test_one_job_may_say_its_devices_itself() -> None:
+    (job,) = jobs("run", "gpt", "--config.mesh.devices=1,2", "--config.mesh.platform=cpu", devices="cpu:2")
+    assert [word for word in job.argv() if "mesh" in word] == [
+        "--config.mesh.devices=1,2",
+        "--config.mesh.platform=cpu",
+    ]
+
+
+def test_a_training_chooses_its_devices_itself() -> None:
+    (job,) = jobs("train", "gpt", nodes="2")
+    assert not [word for word in job.argv() if "mesh" in word]
+
+
+def test_paths_hold_in_any_folder() -> None:
+    (job,) = jobs("run", "mine.py", "--preset=sub/own.py", "--config.data.path=x.py")
+    here = Path.cwd()
+    assert job.argv()[4:7] == [str(here / "mine.py"), f"--preset={here / 'sub/own.py'}", "--config.data.path=x.py"]
+    assert job.name == "mine-1"
+
+
+@pytest.mark.parametrize(
+    ("command", "changes", "sentence"),
+    [
+        (("run", "gpt"), {"nodes": "1,x"}, "--nodes=1,x is not a list of different node counts: use 1,2,4"),
+        (("run", "gpt"), {"nodes": "2,2"}, "--nodes=2,2 is not a list of different node counts"),
+        (("run", "gpt"), {"devices": "h100:8"}, "--devices=h100:8 is not what one node gives: use gpu:8"),
+        (("run", "gpt"), {"devices": "gpu:0"}, "--devices=gpu:0 is not what one node gives"),
+        (("run", "gpt"), {"processes_per_node": 0}, "does not divide over --processes_per_node=0: use 1 process"),
+        (("run", "gpt"), {"devices": "gpu:8", "processes_per_node": 3}, "--devices=gpu:8 does not divide over"),
+        ((), {}, "needs run or train and its experiment after '--': jaxbench launch slurm"),
+        (("ru", "gpt"), {}, "needs run or train and its experiment after '--'"),
+        (("run", "--config.batch=4"), {}, "needs run or train and its experiment"),
+        (("run", "gpt", "--workdir=x"), {}, "'--workdir=x' is for launch: write it before the '--'"),
+        (("run", "gpt", "--dry_run"), {}, "'--dry_run' is for launch"),
+        (("train", "gpt"), {"nodes": "1,2"}, "would train several times"),
+        (("run", "gpt", "--config.mesh.devices=4"), {"nodes": "1,2"}, "does not fit several node counts"),
+    ],
+)
+def test_bad_words_are_one_sentence(command: tuple[str, ...], changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
+        jobs(*command, **changes)
+    assert sentence in str(caught.value)
+
+
+def test_engines_are_found_by_their_files() -> None:
+    assert engines.names() == ["k8s", "mpi", "ray", "slurm"]
+    for name in engines.names():
+        engine = engines.load(name)
+        assert engine.OPTIONS and all(callable(getattr(engine, part)) for part in ("check", "text", "require_here"))
+    with pytest.raises(UserError, match="there is no engine 'slrm' to launch with: did you mean 'slurm'"):
+        engines.load("slrm")
+
+
+# `jaxbench launch` as a user runs it.
+
+
+CPU = ("--devices=cpu:1", "--dry_run")
+
+
+def test_a_dry_run_shows_the_line_and_starts_and_writes_nothing(tmp_path: Path) -> None:
+    words = ("run", "mlp", "--config.data.path=", "--config.model.width=8")
+    done = jaxbench("launch", "mpi", *CPU, f"--workdir={tmp_path / 'a b'}", "--", *words)
+    assert done.returncode == 0, done.stderr
+    line = shlex.split(done.stdout.splitlines()[1])
+    assert line[0] == "mpirun"
+    assert line[line.index(sys.executable) :] == [
+        *(sys.executable, "-m", "jaxbench", *words, "--config.mesh.platform=cpu", "--config.mesh.devices=1"),
+        f"--workdir={tmp_path / 'a b' / 'nodes-1'}",
+    ]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_for_slurm_needs_nothing_that_is_not_installed(tmp_path: Path) -> None:
+    hidden = "import sys; sys.modules['submitit'] = None; from jaxbench import app; app.main()"
+    words = ("launch", "slurm", "--devices=gpu:8", "--dry_run", f"--workdir={tmp_path / 'x'}", "--", "run", "mlp")
+    command = [sys.executable, "-c", hidden, *words]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=tmp_path)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    assert "#SBATCH --gpus-per-node=8" in done.stdout and "jaxbench run mlp" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    thin(
+        [
+            (("mpi", *CPU, "--", "run", "mlp", "--config.bach=4"), "--config.bach"),
+            (("mpi", *CPU, "--", "run", "mlp", "--config.strategy=jitauto"), "did you mean 'jit_auto'?"),
+            (("mpi", *CPU, "--", "run", "mlq"), "unknown experiment 'mlq': did you mean 'mlp'?"),
+            (("mpi", *CPU, "--", "run", "mlp", "--worksdir=x"), "there is no flag --worksdir"),
+            (("slrm", *CPU, "--", "run", "mlp"), "there is no engine 'slrm' to launch with: did you mean 'slurm'?"),
+            (("mpi", *CPU), "jaxbench launch needs run or train and its experiment after '--'"),
+            (("mpi", "--strategy=x", "--", "run", "mlp"), "there is no flag --strategy"),
+            (("mpi", "--nodes=0", "--", "run", "mlp"), "--nodes=0 is not a list of different node counts"),
+            ((), "jaxbench launch takes one engine"),
+        ],
+        1,
+    ),
+)
+def test_a_mistake_is_one_sentence_before_anything_is_queued(words: tuple[str, ...], sentence: str) -> None:
+    done = jaxbench("launch", *words)
+    assert done.returncode == 2
+    assert sentence in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.full
+def test_only_launch_takes_a_command() -> None:
+    done = jaxbench("list", "--", "run", "mlp")
+    assert done.returncode == 2 and "jaxbench list takes nothing after '--'" in done.stderr

@@ -19,8 +19,7 @@ from jaxbench.errors import UserError
 from jaxbench.features.training import folder, trainings
 from jaxbench.features.training.checkpoint import saved_steps
 from jaxbench.features.training.loop import Agreed, Stop
-from jaxbench.features.training.run import Faults
-from jaxbench.features.training.supervisor import Watch
+from jaxbench.features.training.run import Faults, Watch
 from jaxbench.features.training.worker import Beat
 from jaxbench.machine import start
 from jaxbench.parallel import multihost

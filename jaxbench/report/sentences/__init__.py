@@ -1,2 +1,0 @@
-# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The sentences of reports."""

@@ -1,0 +1,356 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""Levers that transform a TrainWorkload so that it trains in another way. Strategies do not see them.
+
+A lever that transforms workloads has a function (workload, value) -> workload in `TRANSFORMS`. A lever that not every
+model and device supports has a function (workload, value, platform, device kind) in `REQUIREMENTS`, which raises
+UserError. Both are keyed by the name of the declaration in `jaxbench.levers`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax.typing import DTypeLike
+
+from jaxbench.catalog import hardware
+from jaxbench.core.workload import KEY, Metrics, PyTree, TrainWorkload
+from jaxbench.errors import UserError
+from jaxbench.levers import LEVERS, SIXTEEN_BITS, Reduction
+from jaxbench.levers import remat as remats
+from jaxbench.workloads import flops
+
+# The lever `freeze`: parameters that are not trained leave `params`, and so have no gradient, no optimizer state and no
+# communication.
+
+
+def frozen(workload: TrainWorkload, pattern: str) -> TrainWorkload:
+    """The workload with frozen parameters: those with a path that matches `pattern`, a regular expression.
+
+    The trainable tree has None in place of frozen parameters, and the frozen tree has None everywhere else. The model's
+    state becomes ``{"model": its own state, "frozen": the frozen tree}``; a loss returns only "model".
+
+    Raises:
+      UserError: `pattern` is not a regular expression, or matches no parameter or every one.
+    """
+    if pattern == "none":
+        return workload
+    chosen = _chosen(workload, pattern)
+
+    def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+        params, model_state = workload.init(key)
+        trainable = jax.tree.map(lambda x, frozen: None if frozen else x, params, chosen)
+        frozen = jax.tree.map(lambda x, frozen: x if frozen else None, params, chosen)
+        return trainable, {"model": model_state, "frozen": frozen}
+
+    def with_frozen(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+        return lambda params, state, *rest: function(_merge(params, state["frozen"]), state["model"], *rest)
+
+    def loss(params: PyTree, state: PyTree, batch: PyTree, key: jax.Array) -> PyTree:
+        value, (new, metrics) = with_frozen(workload.loss)(params, state, batch, key)
+        new = {**state["model"], **new} if isinstance(new, dict) else new
+        return value, ({"model": new}, metrics)
+
+    rest = dataclasses.replace(
+        workload,
+        init=init,
+        loss=loss,
+        evaluate=workload.evaluate and with_frozen(workload.evaluate),
+        predict=workload.predict and with_frozen(workload.predict),
+    )
+    # FLOPs of training the rest. Frozen layers need no gradient of their weights; layers before the first trained layer
+    # need none of their inputs. A workload's own figure is scaled by the remaining share of the products.
+    remaining = _products(rest)
+    if workload.flops_per_example is not None:
+        remaining *= workload.flops_per_example / _products(workload)
+    return dataclasses.replace(rest, flops_per_example=remaining, masked_flops_per_example=0.0)
+
+
+def stateful(model_state: PyTree) -> bool:
+    """Whether a model has state, such as batch statistics, in addition to frozen parameters."""
+    return bool(jax.tree.leaves(not_frozen(model_state)))
+
+
+def not_frozen(model_state: PyTree) -> PyTree:
+    """A model's state without its frozen parameters."""
+    return {k: v for k, v in model_state.items() if k != "frozen"} if isinstance(model_state, dict) else model_state
+
+
+def paths(params: PyTree) -> list[str]:
+    """The parameters' names in the order of the tree's leaves, such as "blocks/0/attention/kernel"."""
+    return [jax.tree_util.keystr(at, simple=True, separator="/") for at, _ in jax.tree.leaves_with_path(params)]
+
+
+def _chosen(workload: TrainWorkload, pattern: str) -> PyTree:
+    """A tree with the structure of params: whether each parameter is frozen."""
+    params, _ = jax.eval_shape(workload.init, KEY)
+    names = paths(params)
+    try:
+        chosen = [re.search(pattern, name) is not None for name in names]
+    except re.error as error:
+        raise UserError(
+            f"--config.lever.freeze={pattern} is not a regular expression ({error}): use '{names[0]}', for example."
+        ) from error
+    if not any(chosen):
+        raise UserError(f"--config.lever.freeze={pattern} matches no parameter: there are {_some(names)}.")
+    if all(chosen):
+        raise UserError(
+            f"--config.lever.freeze={pattern} matches every parameter, which leaves none to train: there are "
+            f"{_some(names)}."
+        )
+    return jax.tree.unflatten(jax.tree.structure(params), chosen)
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _merge(trainable: PyTree, frozen: PyTree) -> PyTree:
+    return jax.tree.map(lambda t, f: f if t is None else t, trainable, frozen, is_leaf=lambda x: x is None)
+
+
+def _products(workload: TrainWorkload) -> float:
+    """FLOPs of one example's products, forward and backward."""
+
+    def derivative(params: PyTree, model_state: PyTree, batch: PyTree, key: jax.Array) -> PyTree:
+        return jax.jvp(lambda p: workload.mean_loss(p, model_state, batch, key)[0], (params,), (params,))
+
+    # Counted in forward mode: its derivative has products of the same size as the backward pass, but never recomputes
+    # an activation. Rematerialization is not work that training requires.
+    params, model_state = jax.eval_shape(workload.init, KEY)
+    avals = params, model_state, workload.batch_avals(1), KEY
+    try:
+        return flops.count(derivative, *avals)
+    except TypeError:  # a custom_vjp function has no forward mode
+        return flops.count(jax.grad(workload.mean_loss, has_aux=True), *avals)
+
+
+# The lever `precision`: the number format of the products of a step. float32 and tf32 set the precision of products of
+# float32 arrays. bfloat16 and float16 cast parameters and inputs to 16 bits for the model; the cast returns float32
+# gradients, and the updated parameters stay float32. The range of float16 is too small for many gradients, so its loss
+# is scaled dynamically: Micikevicius et al., "Mixed Precision Training", arXiv:1710.03740. float16_unscaled omits the
+# scaling, to show its purpose. mixed is the other form of that paper, which ZeRO assumes: parameters and gradients are
+# bfloat16, 2 bytes each, and the optimizer keeps a float32 copy of the parameters.
+PRODUCTS = {"float32": "highest", "tf32": "tensorfloat32"}  # as jax.default_matmul_precision names them
+BITS = {"bfloat16": 8, "float16": 11}  # bits of the significand
+
+INITIAL_LOG2, MAX_LOG2 = 15, 24  # logarithms of the loss scale
+GROW_AFTER = 200  # good steps in a row, after which the scale doubles
+
+
+def require_precision(workload: TrainWorkload, precision: str, platform: str, device_kind: str) -> None:
+    """Raises UserError for tf32 on hardware without it."""
+    peak = hardware.find(device_kind)
+    older = peak is not None and "tf32_tflops" not in dict(peak.tflops) and "bf16_tflops" not in dict(peak.tflops)
+    if precision == "tf32" and (platform != "gpu" or older):
+        raise UserError(
+            f"--config.lever.precision={precision} needs an NVIDIA GPU, Ampere or newer, and this is a {platform} "
+            f"('{device_kind}'): use float32 or bfloat16."
+        )
+
+
+def in_precision(workload: TrainWorkload, precision: str) -> TrainWorkload:
+    """The workload with its products in `precision`, a value of the lever."""
+    if precision == "default":
+        return workload
+    if precision in PRODUCTS:
+        return _wrapped(workload, lambda function: _with_products(function, PRODUCTS[precision]))
+    dtype = SIXTEEN_BITS[precision]
+    workload = dataclasses.replace(
+        _wrapped(workload, lambda function: _in_16_bits(function, jnp.dtype(dtype))),
+        tolerance=5e-3,
+        tolerance_reason=f"{dtype} keeps {BITS[dtype]} bits: gradients of shards round differently",
+        dtype=jnp.dtype(dtype),
+    )
+    if precision in ("bfloat16", "float16_unscaled"):
+        return workload
+    if precision == "mixed":
+        return dataclasses.replace(workload, init=_in_bfloat16(workload.init), optimizer=with_copy(workload.optimizer))
+    return dataclasses.replace(workload, optimizer=scaled(workload.optimizer), loss_scale=loss_scale)
+
+
+def _wrapped(workload: TrainWorkload, wrap: Callable[[PyTree], PyTree]) -> TrainWorkload:
+    functions = {name: getattr(workload, name) for name in ("loss", "evaluate", "predict")}
+    workload = dataclasses.replace(workload, **{name: wrap(f) for name, f in functions.items() if f is not None})
+    partition = workload.partition
+    if partition is None or partition.stages is None:
+        return workload
+    stages = partition.stages
+    stages = dataclasses.replace(stages, first=wrap(stages.first), block=wrap(stages.block), last=wrap(stages.last))
+    return dataclasses.replace(workload, partition=dataclasses.replace(partition, stages=stages))
+
+
+def _with_products(function: Callable[..., PyTree], products: str) -> Callable[..., PyTree]:
+    """`function` with this precision of its products. Products of the backward pass inherit it."""
+
+    def wrapped(*arguments: PyTree) -> PyTree:
+        with jax.default_matmul_precision(products):
+            return function(*arguments)
+
+    return wrapped
+
+
+def _in_16_bits(function: Callable[..., PyTree], dtype: DTypeLike) -> Callable[..., PyTree]:
+    """`function` with its parameters and inputs cast, but not the model's state, such as batch statistics."""
+
+    def cast(tree: PyTree) -> PyTree:
+        return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
+
+    def wrapped(params: PyTree, model_state: PyTree, batch: PyTree, *key: jax.Array) -> PyTree:
+        return function(cast(params), model_state, cast(batch), *key)
+
+    return wrapped
+
+
+def _in_bfloat16(init: Callable[[jax.Array], tuple[PyTree, PyTree]]) -> Callable[[jax.Array], tuple[PyTree, PyTree]]:
+    def init_in_bfloat16(key: jax.Array) -> tuple[PyTree, PyTree]:
+        params, model_state = init(key)
+        return jax.tree.map(lambda p: p.astype(jnp.bfloat16), params), model_state
+
+    return init_in_bfloat16
+
+
+class CopyState(NamedTuple):
+    """The state of an optimizer `with_copy`: the float32 parameters, and the wrapped optimizer's state."""
+
+    copy: PyTree
+    inner: PyTree
+
+
+def with_copy(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
+    """`optimizer` on a float32 copy of parameters in fewer bits.
+
+    Its float32 updates are the difference between the new copy and the given parameters, so the rounded sum is the
+    rounded copy.
+    """
+
+    def wide(tree: PyTree) -> PyTree:
+        return jax.tree.map(lambda x: x.astype(jnp.float32), tree)
+
+    def init(params: PyTree) -> CopyState:
+        return CopyState(wide(params), optimizer.init(wide(params)))
+
+    def update(grads: PyTree, state: CopyState, params: PyTree | None = None) -> tuple[PyTree, CopyState]:
+        updates, inner = optimizer.update(wide(grads), state.inner, state.copy)
+        copy = optax.apply_updates(state.copy, updates)
+        return jax.tree.map(jnp.subtract, copy, wide(params)), CopyState(copy, inner)
+
+    return optax.GradientTransformation(init, update)
+
+
+class ScaledState(NamedTuple):
+    """The state of a `scaled` optimizer: int32 scalars, and the wrapped optimizer's state.
+
+    The scale is stored as an integer logarithm: as a float it would dominate comparisons of optimizer states.
+    """
+
+    log2_scale: jax.Array
+    good_steps: jax.Array  # since the scale last changed
+    skipped_steps: jax.Array
+    inner: PyTree
+
+
+def loss_scale(state: ScaledState) -> jax.Array:
+    """float32; a power of two, so that scaling rounds nothing."""
+    return jnp.ldexp(jnp.float32(1), state.log2_scale)
+
+
+def scale_metrics(state: ScaledState) -> Metrics:
+    """The scale of the next step, and the number of skipped steps; float32, like other metrics."""
+    return {"loss_scale": loss_scale(state), "skipped_steps": state.skipped_steps.astype(jnp.float32)}
+
+
+def scaled(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
+    """`optimizer` for gradients of a scaled loss, which are unscaled first.
+
+    If a gradient has a value that is not finite, the step only halves the scale and counts as skipped. After GROW_AFTER
+    good steps in a row the scale doubles. Gradients must already be averaged over devices.
+    """
+
+    def init(params: PyTree) -> ScaledState:
+        zero = jnp.zeros((), jnp.int32)
+        return ScaledState(jnp.full((), INITIAL_LOG2, jnp.int32), zero, zero, optimizer.init(params))
+
+    def update(grads: PyTree, state: ScaledState, params: PyTree | None = None) -> tuple[PyTree, ScaledState]:
+        # All devices decide the same: a value that is not finite on one device is not finite in the mean.
+        finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in jax.tree.leaves(grads)]))
+        grads = jax.tree.map(lambda g: g / loss_scale(state), grads)
+        updates, inner = optimizer.update(grads, state.inner, params)
+        # A choice and not a product with 0 or 1: 0 x inf is NaN.
+        updates = jax.tree.map(lambda u: jnp.where(finite, u, jnp.zeros_like(u)), updates)
+        inner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), inner, state.inner)
+        good_steps = jnp.where(finite, state.good_steps + 1, 0)
+        grown = good_steps == GROW_AFTER
+        log2_scale = jnp.clip(state.log2_scale + jnp.where(finite, grown, -1), 0, MAX_LOG2)
+        skipped_steps = state.skipped_steps + jnp.where(finite, 0, 1)
+        return updates, ScaledState(log2_scale, jnp.where(grown, 0, good_steps), skipped_steps, inner)
+
+    return optax.GradientTransformation(init, update)
+
+
+def accumulate(workload: TrainWorkload, micro_batches: int) -> TrainWorkload:
+    """Gradient accumulation over equal parts of the batch, one after the other: only one part's activations are live.
+
+    micro_batches: the number of parts, which must divide every device's examples. `jaxbench.core.program.gradients`
+    implements it, because it splits each device's share of the batch, and a workload is independent of devices.
+    """
+    return dataclasses.replace(workload, micro_batches=micro_batches)
+
+
+def _reduced(workload: TrainWorkload, reduction: Reduction | None) -> TrainWorkload:
+    """The workload with the tolerance for the number format in which its gradients are summed."""
+    if reduction is None or reduction.dtype is None:
+        return workload
+    reason = f"sums of gradients in {reduction.dtype} keep 8 bits"
+    return dataclasses.replace(workload, tolerance=5e-3, tolerance_reason=reason)
+
+
+def _require_blocks(workload: TrainWorkload, remat: str, platform: str, device_kind: str) -> None:
+    """Raises UserError for a model without blocks to recompute or names to select, and for offloading on a CPU."""
+    if remat != "none" and not workload.blocks:
+        raise UserError(
+            f"--config.lever.remat={remat} recomputes identical blocks and '{workload.name}' has none: use none."
+        )
+    if remats.named(remat) is not None and not workload.named:
+        raise UserError(
+            f"--config.lever.remat={remat} selects activations by name and '{workload.name}' names none: use gpt, or "
+            f"{', '.join(remats.KINDS)}."
+        )
+    if remats.offloads(remat) and platform == "cpu":
+        raise UserError(
+            f"--config.lever.remat={remat} moves activations to host memory, where a CPU already has them: use block."
+        )
+
+
+TRANSFORMS: dict[str, Callable[[TrainWorkload, Any], TrainWorkload]] = {
+    "precision": in_precision, "freeze": frozen, "accumulate": accumulate, "reduction": _reduced,
+}  # fmt: skip
+REQUIREMENTS = {"precision": require_precision, "remat": _require_blocks}
+# The levers that a workload depends on: those that transform it, and those that the model reads itself.
+CHANGES = tuple(name for name, lever in LEVERS.items() if name in TRANSFORMS or lever.changes == "workload")
+
+
+def apply(workload: TrainWorkload, levers: Mapping[str, str], *, platform: str, device_kind: str) -> TrainWorkload:
+    """`workload` with its levers applied in the order of `LEVERS`; an absent lever has its default.
+
+    Freezing is applied after precision, so frozen parameters, merged with the others, are cast too.
+
+    Args:
+      workload: built from a config with the same lever `remat` as `levers`.
+      platform, device_kind: those of the devices that it will run on, as in `jax.Device`.
+
+    Raises:
+      UserError: this model or these devices do not support a lever.
+    """
+    for name in CHANGES:
+        value = LEVERS[name].of(levers)
+        if name in REQUIREMENTS:
+            REQUIREMENTS[name](workload, value, platform, device_kind)
+        if name in TRANSFORMS:
+            workload = TRANSFORMS[name](workload, value)
+    return workload
