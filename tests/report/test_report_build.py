@@ -215,12 +215,24 @@ FITS = [(kind, width) for kind in TABLES for width in (60, 80, 100, 160) if widt
 @pytest.mark.parametrize(("kind", "width"), thin(FITS))
 def test_the_terminal_table_fits(tmp_path: Path, kind: str, width: int) -> None:
     make, words = TABLES[kind]
-    with open(tmp_path / "out.txt", "w") as file:
-        page.show(build.find(make(tmp_path)).page([]), Console(width=width, file=file))
-    text = (tmp_path / "out.txt").read_text()
+    shown = build.find(make(tmp_path)).page([])
+
+    def printed(width: int) -> tuple[str, list[set[str]]]:
+        """The text, and the words of each table's first line."""
+        console = Console(width=width, file=(file := io.StringIO()))
+        page.show(shown, console)
+        lines = file.getvalue().splitlines()
+        return file.getvalue(), [set(lines[at - 1].split()) for at, line in enumerate(lines) if line.startswith("───")]
+
+    text, heads = printed(width)
     assert max(map(len, text.splitlines())) <= width
     assert all(word in text for word in words)
     assert "…" not in text or not kind.startswith("cases"), "no number is cut"
+    whole = printed(160)[1]
+    assert len(heads) == len(whole)
+    assert width < 80 or all(head <= all_of_it for head, all_of_it in zip(heads, whole, strict=True)), (
+        "no word is folded"
+    )
 
 
 def test_the_terminal_has_five_notes_of_all_sections_and_counts_the_others(tmp_path: Path) -> None:
