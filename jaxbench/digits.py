@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Formats a number for a sentence."""
+"""Formats a number for a sentence or a cell."""
 
 from __future__ import annotations
 
@@ -10,3 +10,8 @@ def digits(value: float, count: int = 3) -> str:
         return f"{value:.{count}g}"
     rounded = float(f"{value:.{count}g}")
     return f"{rounded:,.10g}" if abs(rounded) >= 1e4 else f"{rounded:.10g}"
+
+
+def size(count: float | None) -> str:
+    """Bytes: "9,472 B" or "12.30 MB"; "" if unknown."""
+    return "" if count is None else f"{count / 1e6:,.2f} MB" if count >= 1e5 else f"{count:,.0f} B"

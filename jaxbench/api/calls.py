@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from rich.text import Text
 
-from jaxbench import discovery
+from jaxbench import discovery, levers
 from jaxbench.api import cells, process, results
 from jaxbench.api.results import Compared, Forecast, Machine, Run, Trial
 from jaxbench.core.store import RECORDS, write_json
@@ -197,9 +197,11 @@ def _words(flags: dict[str, Any], settings: dict[str, Any]) -> list[str]:
     """The flags and --config settings of a command. None: not given. A list has several values."""
     given = {f"--{name}": value for name, value in flags.items()}
     given |= {f"--config.{name}": value for name, value in flatten(settings).items()}
+    separators = {f"--config.lever.{name}": lever.separator for name, lever in levers.LEVERS.items()}
     words = []
     for name, value in given.items():
-        text = ",".join(map(str, value)) if isinstance(value, list | tuple | range) else str(value)
+        several = isinstance(value, list | tuple | range)
+        text = separators.get(name, ",").join(map(str, value)) if several else str(value)
         words += [] if value is None else [f"{name}={text.lower() if isinstance(value, bool) else text}"]
     return words
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import io
 import json
 import linecache
@@ -73,6 +74,8 @@ class Pickled(cloudpickle.Pickler):
             copy = str(self._folder / f"cell-{hashlib.sha256(text.encode()).hexdigest()[:8]}.py")
             self.cells[copy], self.labels[copy] = text, _label(value.co_filename)
             return _in_file, (copy, self.dispatch_table[CodeType](value.replace(co_filename=copy))[1])
+        if isinstance(value, ModuleType) and sys.modules.get(value.__name__) is value:
+            return importlib.import_module, (value.__name__,)  # cloudpickle refuses subclasses, such as jaxbench itself
         return super().reducer_override(value)
 
 

@@ -49,10 +49,11 @@ class Program:
       init: key, uint32 (2,) -> state, created in `state_sharding`, never whole on one device first.
       step: jitted (state, batch) -> (state, metrics). The state is donated. Metrics are scalars over the global batch
         (or one equal copy per device).
-      state_sharding, batch_sharding: trees (or prefixes) of shardings.
+      state_sharding, batch_sharding: trees (or prefixes) of shardings; None: `avals` has them.
       put: a canonical batch, host or device, (global_batch, ...) -> the layout that `step` takes, on the devices.
       export: state -> canonical TrainState (device or host arrays), the same for every strategy and device count.
       load: canonical TrainState (host or device) -> state in this program's layout. Inverse of `export`.
+        Without them, the state is its own canonical form.
       expected: global batch -> the expected communication of the step, without metrics: for each kind of collective,
         bounds on the numbers in its results on one device. None: an all-reduce of every gradient, as in plain data
         parallelism.
@@ -75,11 +76,11 @@ class Program:
     mesh: Mesh
     init: Callable[[jax.Array], TrainState]
     step: Any
-    state_sharding: PyTree
-    batch_sharding: PyTree
+    state_sharding: PyTree = None
+    batch_sharding: PyTree = None
     put: Callable[[Batch], Batch]
-    export: Callable[[TrainState], TrainState]
-    load: Callable[[TrainState], TrainState]
+    export: Callable[[TrainState], TrainState] = lambda state: state
+    load: Callable[[TrainState], TrainState] = lambda state: state
     expected: Callable[[int], CollectiveBounds] | None = None
     gradients: Any = None
     batch_parts: int | None = None

@@ -50,6 +50,8 @@ def _read(word: str) -> Options:
         return {}
     sets = compiler_options.sets()
     if word not in sets:
+        if word.partition(",")[0] in (_DEFAULT, *sets):
+            raise ValueError(f"has '{word}': separate sets by ';', because the value of an option may contain commas.")
         legal = did_you_mean(word, [_DEFAULT, EVERY_SET, *sets])
         raise ValueError(f"has '{word}', which is no set, and no option such as xla_option=value: {legal}")
     return _parse(sets[word].options)

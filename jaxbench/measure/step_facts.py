@@ -61,8 +61,9 @@ def _least_work(workload: TrainWorkload) -> float:
 def held(tree: PyTree, program: Program) -> float:
     """Bytes of all arrays on one device, without rank-0 counters. The device is this process's first in the mesh."""
     first = multihost.first_here(program.mesh.devices.flat)
-    shards = [shard for leaf in jax.tree.leaves(tree) if leaf.ndim for shard in leaf.addressable_shards]
-    return float(sum(shard.data.nbytes for shard in shards if shard.device == first))
+    leaves = [x for x in jax.tree.leaves(tree) if x.ndim and first in x.sharding.device_set]
+    # From the shardings: JAX cannot list the shards of an array that `device_put` has copied to several processes.
+    return float(sum(math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize for x in leaves))
 
 
 def of_metrics(outputs: PyTree) -> dict[str, float]:

@@ -98,7 +98,8 @@ class ProgressLine:
 
     def _status(self) -> str:
         task = self._bar.tasks[0]
-        return f"{task.description}: {task.completed:.0f} of {task.total or 0:.0f} done, {task.fields['left']}"
+        done = f"{task.description}: {task.completed:.0f} of {task.total or 0:.0f} done"
+        return ", ".join(filter(None, (done, task.fields["left"])))  # before the first task, nobody knows what is left
 
     def say(self, sentence: str) -> None:
         """Prints a line that stays, on a terminal too."""

@@ -39,12 +39,13 @@ def test_settings_become_the_words_of_the_command_line():
         {"preset": "smoke", "share_machine": None},
         {
             "mesh.devices": [1, 2], "strategy": None, "scaling": ["strong", "weak"], "batch": 64, "profile": True,
-            "lever": {"precision": ["default", "bfloat16"]}, "model.width": 8,
+            "lever": {"precision": ["default", "bfloat16"], "compiler": ["default", "xla_a=1,B"]}, "model.width": 8,
         },
     )
     assert words == [
         "--preset=smoke", "--config.mesh.devices=1,2", "--config.scaling=strong,weak", "--config.batch=64",
-        "--config.profile=true", "--config.lever.precision=default,bfloat16", "--config.model.width=8",
+        "--config.profile=true", "--config.lever.precision=default,bfloat16",
+        "--config.lever.compiler=default;xla_a=1,B", "--config.model.width=8",
     ]
     # fmt: on
 

@@ -112,6 +112,16 @@ def test_functions_of_modules_go_by_name(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
+def test_a_function_may_use_jaxbench_by_its_name(tmp_path, monkeypatch):
+    cell = (
+        "import jaxbench as jb\ndef build(config):\n    return jb.StepWorkload(name='mine', make=print, batch=config)\n"
+    )
+    with cells.written(run_cell(cell)["build"], tmp_path) as (path, variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        assert discovery.build(str(path), 8).batch == 8
+
+
 def test_what_is_no_model_is_said():
     for model in (3, types.ModuleType("empty")):
         with pytest.raises(UserError, match="has no build.config.: give a name such as 'cnn'"):

@@ -52,6 +52,7 @@ def test_a_set_is_written_as_in_xla_flags(joined):
     [
         ("wide_vector", "has 'wide_vector', which is no set.*did you mean 'wide_vectors'"),
         ("cpu_ftz=true", "has 'cpu_ftz=true', which is no set, and no option such as xla_option=value"),
+        ("default,wide_vectors", "has 'default,wide_vectors': separate sets by ';'"),
         ("xla_cpu_ftz", "xla_cpu_ftz without a value: write xla_cpu_ftz=true"),
         ("wide_vectors+xla_cpu_prefer_vector_width=128", "sets xla_cpu_prefer_vector_width twice"),
         ("xla_force_host_platform_device_count=2", "belongs to the process.*use --config.mesh.devices"),

@@ -27,6 +27,13 @@ def test_every_line_in_a_log_says_what_is_true_by_then(monkeypatch: pytest.Monke
     assert log.getvalue() == ended  # nothing after the block
 
 
+def test_a_line_before_the_first_task_does_not_say_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "SILENT_S", 0.02)
+    log = io.StringIO()
+    with progress.ProgressLine(Console(file=log), 8):
+        _wait_for(log, "0 s: starting: 0 of 8 done\n")
+
+
 def test_an_error_ends_it_and_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SILENT_S", 0.02)
     log = io.StringIO()

@@ -18,7 +18,8 @@ from jaxbench import discovery
 from jaxbench.core.bench import PreparedStep
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program
-from jaxbench.core.schema import CompileReport, Verdict
+from jaxbench.core.schema import Verdict
+from jaxbench.digits import size
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.features.ablations.bench import AblationBench
 from jaxbench.features.ablations.points import COMMUNICATION, LOCAL, PEAK
@@ -61,25 +62,23 @@ class OwnProof:
         self, point: Point, devices: Sequence[jax.Device], program: OwnProgram, compiled: CompiledStep
     ) -> PyTree:
         assert compiled.inputs is not None
-        batch = program.batch_of(0)
-        self._of[point.point] = self.reference
+        self._of[point.point], expected = self.reference, self.expected()
         programs.require_same_each_time(program)
+        if expected is None:
+            results: tuple[Verdict, ...] = (check.unchecked(self.reference["why"]),)
+        elif expected.devices == program.mesh.size > 1:
+            results = (check.unchecked(f"fewer than {expected.devices} devices cannot hold the step"),)
+        else:
+            results = reference.judge(program, compiled.call, expected)
+        collectives = compiled.report.collectives
+        listed = [f"{c.count} {c.kind} over '{c.axis or 'unknown'}' ({c.bytes:,} bytes)" for c in collectives]
         return (
-            *self._results(program, compiled),
+            *results,
             check.judge_host_calls(compiled.host_calls),
-            check.judge_devices(devices[: point.devices], None, *compiled.inputs, compiled.report.collectives),
-            check.judge_inputs(dict(jax.tree.map(multihost.on_host, batch))),
-            judge_communication(compiled.report),
+            check.judge_devices(devices[: point.devices], None, *compiled.inputs, collectives),
+            check.judge_inputs(dict(jax.tree.map(multihost.on_host, program.batch_of(0)))),
+            Verdict(name="collectives", ok=True, reason=f"{NOT_JUDGED}: {', '.join(listed) or 'there are none'}"),
         )
-
-    def _results(self, program: OwnProgram, compiled: CompiledStep) -> tuple[Verdict, ...]:
-        if (expected := self.expected()) is None:
-            return (check.unchecked(self.reference["why"]),)
-        if expected.devices == program.mesh.size > 1:
-            return (check.unchecked(f"fewer than {expected.devices} devices cannot hold the step"),)
-        if expected.devices == program.mesh.size:
-            return (reference.repeated(program, compiled.call, expected),)
-        return reference.judge(program, compiled.call, expected)
 
     def after_round(
         self, point: Point, grown: int, program: OwnProgram, call: PyTree, batch: PyTree, state: PyTree
@@ -88,11 +87,6 @@ class OwnProof:
         if (expected := self.expected(point.point)) is None:
             return (), None  # which makes the point unchecked already
         return (reference.judge_timed(program, call, state, expected),), None
-
-
-def judge_communication(report: CompileReport) -> Verdict:
-    listed = [f"{c.count} {c.kind} over '{c.axis or 'unknown'}' ({c.bytes:,} bytes)" for c in report.collectives]
-    return Verdict(name="collectives", ok=True, reason=f"{NOT_JUDGED}: {', '.join(listed) or 'there are none'}")
 
 
 class OwnBench(AblationBench):
@@ -210,7 +204,7 @@ class OwnBench(AblationBench):
             ("constants", f"{len(leaves.constants)} leaves that are no arrays: {aside}" if aside else "none"),
             ("donated", "the state, by jaxbench" if program.own.donate else "nothing (donate=False)"),
             ("batch", ", ".join(f"{path} {x.dtype}{list(x.shape)}" for path, x in [*batch.items()][:4])),
-            ("each step", "another batch" if program.fed else "the same batch"),
+            ("each step", "another batch" if callable(program.own.batch) else "the same batch"),
             ("work", f"{report.flops_per_step:,.0f} FLOPs of a step"),
         ]
         listed = [f"{c.count} {c.kind} over {c.axis or '?'}, {size(c.bytes)}" for c in report.collectives]
@@ -251,7 +245,7 @@ class OwnBench(AblationBench):
 
     def fed(self, point: Point) -> bool:
         ready = self.prepared.get(point.point)
-        return ready is not None and isinstance(ready.program, OwnProgram) and ready.program.fed
+        return ready is not None and isinstance(ready.program, OwnProgram) and callable(ready.program.own.batch)
 
     def feed(self, ready: PreparedStep) -> PyTree:
         assert isinstance(ready.program, OwnProgram)
@@ -268,10 +262,6 @@ class OwnBench(AblationBench):
             "loss": "",
             "annotations": "",
         }
-
-
-def size(count: float | None) -> str:
-    return "" if count is None else f"{count / 1e6:,.2f} MB" if count >= 1e5 else f"{count:,.0f} B"
 
 
 def specs(shardings: list[str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -44,8 +44,6 @@ def program(module: Module, mesh: Mesh) -> Program:
     return Program(
         mesh=mesh,
         put=lambda batch: {},
-        export=lambda state: state,
-        load=lambda state: state,
         disabled_passes=keep_barriers(mesh),
         **sending(items, mesh),
     )
@@ -75,33 +73,25 @@ def _items(module: Module, computation: str, mesh: Mesh) -> tuple[list[Item], in
 
 
 def _call(line: Instruction, module: Module, mesh: Mesh, rank: int) -> CompiledCall:
-    sizes = dict(mesh.shape)
     groups = collective_counts.replica_groups(line.rest, mesh.size)
-    axis = collective_counts.axes_of(groups, sizes, pairs=line.kind == "collective-permute")
+    axis = collective_counts.axes_of(groups, dict(mesh.shape), pairs=line.kind == "collective-permute")
     if not axis and line.kind != "collective-permute":
         raise Unsupported(f"it has a {line.kind} over devices that are no axes of its mesh")
     arrays = [a for name in line.operands if name in module.instructions for a in module.instructions[name].arrays]
-    found = _DIMENSION.search(line.rest.split("), ", 1)[-1])
-    run = _runner(line.kind, tuple(axis.split("+")), int(found[1]) if found else 0, groups or (), mesh)
     avals = [jax.ShapeDtypeStruct(a.shape, dtype_of(a.dtype)) for a in arrays]
     if line.kind == "all-to-all" and len(avals) > 1:  # XLA passes one operand for each device of a group
         first = avals[0]
         avals = [jax.ShapeDtypeStruct((len(avals) * math.prod(first.shape),), first.dtype)]
-    return CompiledCall(avals, rank, run)
-
-
-def _runner(
-    kind: str, axes: tuple[str, ...], dimension: int, groups: Sequence[tuple[int, ...]], mesh: Mesh
-) -> Callable[[list[jax.Array]], list[jax.Array]]:
-    """The collective of this kind as a function of its payloads, inside a shard_map."""
+    axes, found = tuple(axis.split("+")), _DIMENSION.search(line.rest.split("), ", 1)[-1])
+    dimension = int(found[1]) if found else 0
     by_kind: dict[str, Callable[[jax.Array], jax.Array]] = {
         "all-gather": lambda x: jax.lax.all_gather(x, axes, axis=dimension, tiled=True),
         "reduce-scatter": lambda x: jax.lax.psum_scatter(x, axes, scatter_dimension=dimension, tiled=True),
         "all-to-all": lambda x: jax.lax.all_to_all(x, axes, dimension, dimension, tiled=True),
-        "collective-permute": lambda x: jax.lax.ppermute(x, mesh.axis_names, [(a, b) for a, b in groups]),
+        "collective-permute": lambda x: jax.lax.ppermute(x, mesh.axis_names, [(a, b) for a, b in groups or ()]),
     }
-    if kind == "all-reduce":
-        return lambda payload: [*jax.lax.psum(payload, axes)]
-    if kind not in by_kind:
-        raise Unsupported(f"it has a {kind}, which is not measured alone")
-    return lambda payload: [by_kind[kind](x) for x in payload]
+    if line.kind == "all-reduce":
+        return CompiledCall(avals, rank, lambda payload: [*jax.lax.psum(payload, axes)])
+    if line.kind not in by_kind:
+        raise Unsupported(f"it has a {line.kind}, which is not measured alone")
+    return CompiledCall(avals, rank, lambda payload: [*map(by_kind[line.kind], payload)])

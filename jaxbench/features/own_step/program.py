@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import jax
@@ -98,7 +98,7 @@ class OwnProgram(Program):
     Attributes:
       own: what `make` returned. state_leaves: of its state. place: where `make` begins, for sentences.
       first: the arrays of the first state before they are placed, as shapes with shardings.
-      batch_of: step number -> the arrays of the batch, by path. fed: whether each step has another batch.
+      batch_of: step number -> the arrays of the batch, by path.
     """
 
     own: OwnStep
@@ -106,7 +106,6 @@ class OwnProgram(Program):
     place: str
     first: TrainState
     batch_of: Callable[[int], dict[str, PyTree]]
-    fed: bool
 
 
 def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int, *, numbers: bool = True) -> OwnProgram:
@@ -175,11 +174,7 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
         mesh=mesh,
         init=init,
         step=jax.jit(step, donate_argnums=0 if own.donate else (), keep_unused=True),
-        state_sharding=None,
-        batch_sharding=None,
         put=lambda _: batch_of(0),
-        export=lambda state: state,
-        load=lambda state: state,
         enter=context,
         avals=lambda: (first, jax.tree.map(aval, batch_of(0))),
         own=own,
@@ -187,7 +182,6 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
         place=place,
         first=first,
         batch_of=batch_of,
-        fed=callable(own.batch),
     )
 
 
@@ -201,7 +195,10 @@ def _chained(leaves: Leaves, given: Mapping[str, PyTree], new: PyTree, place: st
     """The arrays of the new state. Raises UserError if the next step could not take it."""
     before = f"the step of {place} cannot be chained: it returns"
     if (structure := jax.tree.structure(new)) != leaves.tree:
-        more = _first_difference(leaves, new) or f"the structure {str(structure)[:120]}"
+        there, more = Leaves.of(new, numbers=leaves.numbers).paths, f"the structure {str(structure)[:120]}"
+        lost, extra = ([p for p in a if p not in b] for a, b in ((leaves.paths, there), (there, leaves.paths)))
+        if lost or extra:
+            more = f"a state without '{lost[0]}'" if lost else f"a state with '{extra[0]}', which init does not have"
         raise UserError(f"{before} {more}: return a state like the one of init.")
     found = dict(zip(leaves.paths, jax.tree.leaves(new), strict=True))
     for path, old in leaves.constants.items():
@@ -217,14 +214,6 @@ def _chained(leaves: Leaves, given: Mapping[str, PyTree], new: PyTree, place: st
             raise UserError(f"{before} '{path}' as {now}, and it was {was}: keep shape and dtype (x.astype).")
         arrays[path] = x
     return arrays
-
-
-def _first_difference(leaves: Leaves, new: PyTree) -> str:
-    there = Leaves.of(new, numbers=leaves.numbers).paths
-    lost, extra = ([p for p in a if p not in b] for a, b in ((leaves.paths, there), (there, leaves.paths)))
-    if lost:
-        return f"a state without '{lost[0]}'"
-    return f"a state with '{extra[0]}', which init does not have" if extra else ""
 
 
 def _require_placed(what: str, tree: PyTree, place: str) -> None:
@@ -326,17 +315,16 @@ def require_same_each_time(program: OwnProgram) -> None:
     """Raises UserError if `init` gives other values at its second call, or the step another program at its second
     trace, or if each call of the step would compile."""
     states = (program.init(None) for _ in range(2))  # type: ignore[arg-type]
-    first, second = ({path: _digest([x]) for path, x in {**s.params, **s.opt_state}.items()} for s in states)
+    first, second = ({path: digest({path: x}) for path, x in {**s.params, **s.opt_state}.items()} for s in states)
     if changed := [path for path in first if first[path] != second[path]]:
         raise UserError(
             f"init of {program.place} gives other values at its second call ('{changed[0]}'): seed its random numbers "
             "in init, so that all runs start alike."
         )
-    batch = program.batch_of(0)
+    step, given = program.step.__wrapped__, (program.first, program.batch_of(0))
     with program.context():
         # A fresh function: a jitted one would remember its first trace.
-        traces = [jax.jit(_again(program.step)).trace(program.first, batch).jaxpr for _ in range(2)]
-    one, other = traces
+        one, other = (jax.jit(lambda *args: step(*args)).trace(*given).jaxpr for _ in range(2))
     if line := _compiles_each_time(one.jaxpr, other.jaxpr):
         raise UserError(
             f"the step of {program.place} makes a new jitted function in each call, so each step compiles ({line}): "
@@ -347,11 +335,6 @@ def require_same_each_time(program: OwnProgram) -> None:
             f"the step of {program.place} traces to another program at its second call: a Python value, such as a "
             "counter or a NumPy draw, changes in it; keep that in the state as an array."
         )
-
-
-def _again(jitted: PyTree) -> Callable[..., PyTree]:
-    function = jitted.__wrapped__
-    return lambda *args: function(*args)
 
 
 def _values(closed: PyTree) -> tuple[str, list[bytes]]:
@@ -397,13 +380,9 @@ def draws_per_device(program: OwnProgram) -> str:
     return ""
 
 
-def _digest(arrays: Iterable[PyTree]) -> str:
+def digest(arrays: Mapping[str, jax.Array]) -> str:
+    """A digest of arrays by path that does not depend on how they are spread over devices."""
     whole = hashlib.sha256()
-    for x in arrays:
-        whole.update(np.ascontiguousarray(multihost.on_host(x)).tobytes())
+    for path in sorted(arrays):
+        whole.update(np.ascontiguousarray(multihost.on_host(arrays[path])).tobytes())
     return whole.hexdigest()
-
-
-def batch_digest(batch: Mapping[str, jax.Array]) -> str:
-    """A digest of a batch that does not depend on how its examples are spread over devices."""
-    return _digest(batch[path] for path in sorted(batch))

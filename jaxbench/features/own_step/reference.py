@@ -23,7 +23,7 @@ from jaxbench.core.program import TrainState
 from jaxbench.core.reference import PERTURBED, STEPS, last_bit_changed
 from jaxbench.core.schema import Verdict
 from jaxbench.errors import Unsupported
-from jaxbench.features.own_step.program import OwnProgram, batch_digest, draws_per_device
+from jaxbench.features.own_step.program import OwnProgram, digest, draws_per_device
 from jaxbench.features.own_step.shares import OneDevice
 from jaxbench.measure import memory
 from jaxbench.measure.check import OPTIMIZER_STATE, ROUNDING, SHARE, TIMED_UPDATE, unchecked
@@ -132,9 +132,8 @@ def reference(program: OwnProgram, call: Callable[..., PyTree] | None) -> OwnRef
         placed = {path: multihost.put(x, state.params[path].sharding, may_alias=False) for path, x in changed.items()}
         return run(program, call, dataclasses.replace(state, params=placed))
 
-    digest = batch_digest(program.batch_of(0))
     expected = _perturbed(lambda: run(program, call), perturbed)
-    return dataclasses.replace(expected, devices=program.mesh.size, batch=digest, one=one, why=why)
+    return dataclasses.replace(expected, devices=program.mesh.size, batch=digest(program.batch_of(0)), one=one, why=why)
 
 
 def _perturbed(plain: Callable[[], Movement], changed: Callable[[np.random.Generator], Movement]) -> OwnReference:
@@ -183,7 +182,9 @@ def judge(program: OwnProgram, call: Callable[..., PyTree], expected: OwnReferen
     """The verdicts "parameters" and "state" on a compiled step."""
     here, many = program.mesh.size, f"{program.mesh.size} devices"
     few = "one device" if expected.devices == 1 else f"{expected.devices} devices"
-    if batch_digest(program.batch_of(0)) != expected.batch:
+    if here == expected.devices:  # the program is the reference itself: a second run must do the same
+        few = "the same device before"
+    if digest(program.batch_of(0)) != expected.batch:
         return (unchecked(f"the batch on {many} has other values than on {few}: draw it from the argument `batch`"),)
     found = run(program, call)
     try:
@@ -201,13 +202,11 @@ def judge(program: OwnProgram, call: Callable[..., PyTree], expected: OwnReferen
                 "them by the same random numbers, then place them"
             ),
         )
-    moved = Movement(start, end, {}).moved
-    verdict = _drawn(_parameters(moved, expected, platform=_platform(program), few=few), program, few)
+    moved, platform = Movement(start, end, {}).moved, program.mesh.devices.flat[0].platform
+    verdict = _drawn(_parameters(moved, expected, platform=platform, few=few), program, few)
+    if here == expected.devices:
+        verdict = dataclasses.replace(verdict, reason=f"the reference of the other points: {verdict.reason}")
     return (verdict,) if verdict.unchecked else (verdict, *_others(found, expected, here, few=few))
-
-
-def _platform(program: OwnProgram) -> str:
-    return program.mesh.devices.flat[0].platform
 
 
 def _drawn(verdict: Verdict, program: OwnProgram, few: str) -> Verdict:
@@ -256,8 +255,8 @@ def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainSt
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
             return Verdict(name="parameters", ok=True, reason="not compared, because one device ran out of memory")
-        moved = Movement(right.start, end, {}).moved
-        return _parameters(moved, right, platform=_platform(program), few=few, steps=1)
+        moved, platform = Movement(right.start, end, {}).moved, program.mesh.devices.flat[0].platform
+        return _parameters(moved, right, platform=platform, few=few, steps=1)
 
     verdict, after = judged(state), f"from the state after {int(timed.step)} timed steps"
     if program.members.broadcast(verdict.unchecked):
@@ -347,10 +346,3 @@ def _others(found: Movement, expected: OwnReference, devices: int, *, few: str) 
     if own := len(right) - len(aligned):
         reason += f"; {own} arrays differ from device to device and are not compared"
     return (Verdict(name="state", ok=ok, reason=reason, value=value, limit=OPTIMIZER_STATE),)
-
-
-def repeated(program: OwnProgram, call: Callable[..., PyTree], expected: OwnReference) -> Verdict:
-    """The verdict "parameters" on the program that is the reference itself: a second run must do the same."""
-    few = "the same device before"
-    verdict = _parameters(run(program, call).moved, expected, platform=_platform(program), few=few)
-    return dataclasses.replace(verdict, reason=f"the reference of the other points: {verdict.reason}")

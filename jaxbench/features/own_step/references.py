@@ -42,28 +42,10 @@ class References:
 
     def make(self, workers: Asks, placed: Placed) -> None:
         """Asks for the reference of a point, unless it exists. A failure leaves the point unchecked."""
-        if (key := self._key(placed)) and "file" not in self._told.get(key, {}):
-            assert isinstance(placed, Point)
-            self._make(workers, placed, key)
-
-    def close(self) -> None:
-        """Removes the files."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _key(self, placed: Placed) -> str:
-        """The name of the file that a point needs; "" for a point that needs none."""
-        if not isinstance(placed, Point) or placed.strategy != OWN:
-            return ""
-        if not placed.explains:
-            return f"{placed.global_batch}-{placed.arm}".replace("/", "_")
-        local = placed.levers[PART.name] == LOCAL
-        return f"share-{placed.global_batch // placed.devices}" if local else ""
-
-    def told(self, placed: Placed) -> dict[str, PyTree]:
-        """The reference of a point, for a request about it."""
-        return self._told.get(self._key(placed), {})
-
-    def _make(self, workers: Asks, point: Point, key: str) -> None:
+        key, point = self._key(placed), placed
+        if not key or "file" in self._told.get(key, {}):
+            return
+        assert isinstance(point, Point)
         self.folder.mkdir(exist_ok=True)
         file = str((self.folder / f"{key}.npz").resolve())
         shares = bool(point.explains)  # one device does its share of the batch, on its own
@@ -86,3 +68,20 @@ class References:
             else:
                 self._told[key] = {"file": file, "devices": count}
                 return
+
+    def close(self) -> None:
+        """Removes the files."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _key(self, placed: Placed) -> str:
+        """The name of the file that a point needs; "" for a point that needs none."""
+        if not isinstance(placed, Point) or placed.strategy != OWN:
+            return ""
+        if not placed.explains:
+            return f"{placed.global_batch}-{placed.arm}".replace("/", "_")
+        local = placed.levers[PART.name] == LOCAL
+        return f"share-{placed.global_batch // placed.devices}" if local else ""
+
+    def told(self, placed: Placed) -> dict[str, PyTree]:
+        """The reference of a point, for a request about it."""
+        return self._told.get(self._key(placed), {})

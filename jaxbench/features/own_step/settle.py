@@ -21,8 +21,6 @@ def load(config: ConfigDict, experiment: str) -> StepWorkload | None:
     if not isinstance(workload, StepWorkload):
         return None
     place = f"build(config) of '{experiment}'"
-    if not callable(workload.make):
-        raise UserError(f"{place} gives make={workload.make!r}: give a function make(devices, batch).")
     if not isinstance(workload.batch, int) or workload.batch < 1:
         raise UserError(f"{place} gives batch={workload.batch!r}: give a number of examples, such as 8.")
     if workload.units_per_example != 1 and workload.unit != "tokens":

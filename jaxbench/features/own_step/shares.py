@@ -114,11 +114,7 @@ def program(one: OneDevice, devices: Sequence[jax.Device]) -> Program:
         mesh=mesh,
         init=lambda key: state_of(stacked(arrays[:states])),
         step=jax.jit(step, donate_argnums=0, out_shardings=(spread, spread)),
-        state_sharding=spread,
-        batch_sharding=spread,
         put=lambda batch: stacked(arrays[states:]),  # type: ignore[arg-type, return-value]
-        export=lambda state: state,
-        load=lambda state: state,
         avals=lambda: (state_of(shapes[:states]), shapes[states:]),
     )
 
@@ -148,10 +144,7 @@ def elsewhere(program: OwnProgram, devices: Sequence[jax.Device]) -> Program:
         donate_argnums=donated,
     )
     avals = jax.tree.unflatten(tree, [placed(x, target) for x in arrays])
-    return Program(
-        mesh=target, step=call, avals=lambda: avals, init=program.init, state_sharding=None, batch_sharding=None,
-        put=program.put, export=program.export, load=program.load,
-    )  # fmt: skip
+    return Program(mesh=target, step=call, avals=lambda: avals, init=program.init, put=program.put)
 
 
 def _exported(run: PyTree, arrays: Sequence[PyTree], **how: PyTree) -> PyTree:

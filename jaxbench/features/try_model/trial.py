@@ -29,6 +29,7 @@ from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program
 from jaxbench.core.workload import PyTree, TrainWorkload
+from jaxbench.digits import size
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
 from jaxbench.machine.cores import available_cores
@@ -172,12 +173,8 @@ def _table(strategies: Sequence[str], outcomes: dict[tuple[str, int], StrategyTr
         tried = outcomes[name, DEVICES[-1]].tried
         words = [Text(word, style=STYLES[word]) for word in (outcomes[name, count].word for count in DEVICES)]
         sizes = (tried.sent_bytes, tried.state_bytes, tried.peak_bytes) if tried else (None, None, None)
-        table.add_row(name, *words, *map(_size, sizes))
+        table.add_row(name, *words, *map(size, sizes))
     return table
-
-
-def _size(count: float | None) -> str:
-    return "" if count is None else f"{count / 1e6:,.2f} MB" if count >= 1e5 else f"{count:,.0f} B"
 
 
 def _notes(strategies: Sequence[str], outcomes: dict[tuple[str, int], StrategyTrial]) -> list[str]:

@@ -190,8 +190,9 @@ def test_processes_of_a_launch_compare_the_settings_that_they_were_given(monkeyp
 
 
 @pytest.mark.full
-def test_two_processes_measure_a_step(tmp_path):
-    words = ("run", str(STEPS / "equinox_step.py"), *QUICK, "--config.mesh.devices=1,2", "--config.scaling=strong")
+@pytest.mark.parametrize("file", [STEPS / "equinox_step.py", ROOT / "jaxbench/templates/step.py"])
+def test_two_processes_measure_a_step(file, tmp_path):
+    words = ("run", str(file), *QUICK, "--config.mesh.devices=1,2", "--config.scaling=strong")
     words += (f"--coordinator={start.free_address()}", "--processes=2", f"--workdir={tmp_path / 'run'}")
     output = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     both = [
