@@ -137,7 +137,7 @@ def _require_launchable(command: Sequence[str], counts: Sequence[int]) -> None:
         )
     for word in command:
         if word.split("=")[0] in OURS:
-            raise UserError(f"'{word}' is for launch: write it before the '--'.")
+            raise UserError(f"'{word}' is for launch: write it before the '--', or with make into LAUNCH=\"{word}\".")
     if len(counts) > 1 and command[0] == "train":
         raise UserError(f"--nodes={','.join(map(str, counts))} would train several times: name one node count.")
     if len(counts) > 1 and (chosen := [word for word in command if word.startswith(DEVICES)]):

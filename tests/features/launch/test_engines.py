@@ -265,7 +265,11 @@ def test_paths_hold_in_any_folder() -> None:
         ((), {}, "needs run or train and its experiment after '--': jaxbench launch slurm"),
         (("ru", "gpt"), {}, "needs run or train and its experiment after '--'"),
         (("run", "--config.batch=4"), {}, "needs run or train and its experiment"),
-        (("run", "gpt", "--workdir=x"), {}, "'--workdir=x' is for launch: write it before the '--'"),
+        (
+            ("run", "gpt", "--workdir=x"),
+            {},
+            "'--workdir=x' is for launch: write it before the '--', or with make into LAUNCH=",
+        ),
         (("run", "gpt", "--dry_run"), {}, "'--dry_run' is for launch"),
         (("train", "gpt"), {"nodes": "1,2"}, "would train several times"),
         (("run", "gpt", "--config.mesh.devices=4"), {"nodes": "1,2"}, "does not fit several node counts"),
