@@ -16,7 +16,7 @@ import fabricate
 import fabricate_arms
 import fabricate_cases
 import pytest
-from features.machine_profile.test_machine_page import ALL, made
+from features.machine_profile.test_machine import ALL, made
 from report import runs
 from suites.test_first_run_page import document, item
 
