@@ -484,14 +484,3 @@ def parse_targets(config: Any) -> TargetSettings:
             read["max_devices"] = device_limit(field.path, value)
     read.pop("measures")
     return TargetSettings(experiment=config.experiment, **read)
-
-
-def rates(rule: str, batch: int, *, base_rate: float, base_batch: int, grid: tuple[float, ...]) -> tuple[float, ...]:
-    """The learning rates to try at a batch: a single rate for a rule, or for `tuned` the grid around the `sqrt` rate.
-
-    `linear`: base_rate x batch / base_batch (Goyal et al. 2017). `sqrt`: base_rate x sqrt(batch / base_batch)
-    (Krizhevsky 2014). base_rate, base_batch: from the model's own training.
-    """
-    scale: Callable[[float], float] = float if rule == LINEAR else math.sqrt
-    rate = base_rate * scale(batch / base_batch)
-    return tuple(float(f"{rate * factor:.6g}") for factor in (grid if rule == TUNED else (1.0,)))

@@ -434,7 +434,7 @@ class Bench(Compiler):
             timer = dataclasses.replace(timer, probe=self._probes[len(local)])
         if ready.point.levers.get(PART.name) != "inference":
             return timer
-        # A block of one step is a latency. All rounds together need enough of them for a percentile.
+        # A block of one step is a latency. The fewest rounds of a run need enough of them for a percentile.
         rounds, _ = counts(self.config.measure.rounds, self.config.measure.processes, live=False)
         blocks = max(timer.blocks, -(-LATENCIES // rounds))
         return dataclasses.replace(timer, blocks=blocks, max_steps=1)

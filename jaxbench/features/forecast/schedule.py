@@ -209,7 +209,8 @@ class _Reader:
     def _start_of(self, done: Instruction) -> str:
         """The start of an asynchronous collective from its end, through the fusions that carry its state; "": none.
 
-        A fusion may carry several collectives, so arrays like the result are followed first."""
+        A fusion may carry several collectives, so arrays like the result are followed first.
+        """
 
         def alike_first(names: list[str]) -> list[str]:
             known = self._module.instructions

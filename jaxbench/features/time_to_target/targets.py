@@ -13,7 +13,7 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
-from jaxbench.config import TUNED, TargetSettings, parse_targets, rates
+from jaxbench.config import LINEAR, TUNED, TargetSettings, parse_targets
 from jaxbench.core import plan
 from jaxbench.core.store import RunFolder, write_json
 from jaxbench.errors import UserError
@@ -41,6 +41,17 @@ from jaxbench.sweep.run import absolute, begin_session, free_cores
 
 MODULE = "jaxbench.features.time_to_target.worker"
 LONGEST_S = 1e6  # limit for one training
+
+
+def rates(rule: str, batch: int, *, base_rate: float, base_batch: int, grid: tuple[float, ...]) -> tuple[float, ...]:
+    """The learning rates to try at a batch: a single rate for a rule, or for `tuned` the grid around the `sqrt` rate.
+
+    `linear`: base_rate x batch / base_batch (Goyal et al. 2017). `sqrt`: base_rate x sqrt(batch / base_batch)
+    (Krizhevsky 2014). base_rate, base_batch: from the model's own training.
+    """
+    scale: Callable[[float], float] = float if rule == LINEAR else math.sqrt
+    rate = base_rate * scale(batch / base_batch)
+    return tuple(float(f"{rate * factor:.6g}") for factor in (grid if rule == TUNED else (1.0,)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,11 +22,11 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.config import parse_targets, rates
+from jaxbench.config import parse_targets
 from jaxbench.errors import UserError
 from jaxbench.features.time_to_target import analysis as targets
 from jaxbench.features.time_to_target import page as targets_page
-from jaxbench.features.time_to_target.targets import Model, TargetStudy, Wanted, models_of
+from jaxbench.features.time_to_target.targets import Model, TargetStudy, Wanted, models_of, rates
 from jaxbench.features.time_to_target.worker import HowEnded
 from jaxbench.features.training import trainings
 from jaxbench.features.training.figures import draw_learning
