@@ -28,7 +28,7 @@ class Scripted:
     def __init__(self, *, other=-1, dies=-1):
         self.other, self.dies, self.asked, self.sets = other, dies, [], []
 
-    def __call__(self, job, points, *, number=0, cache=None, learned=()):
+    def __call__(self, job, points, *, number=0, cache=None, learned=(), forks=None):
         self.sets.append(ScriptedSet(self, points, number))
         return self.sets[-1]
 
