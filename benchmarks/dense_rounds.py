@@ -37,8 +37,11 @@ KINDS = (
 )  # fmt: skip
 EFFECTS = (0.0, 0.01, 0.03, 0.05)
 SETS = (3, 4, 6, 8)
-BUDGET_S = 30.0  # as measure.budget_s is by default
-MORE_SETS, MORE_S = 6, 40.0  # of a run with more sets than that, which make fewer turns in the same time
+# Seconds for rounds, by the number of sets: for six, as measure.budget_s is by default. More sets make fewer turns in
+# the same time.
+BUDGET_S = {3: 30.0, 4: 30.0, 6: 38.0, 8: 40.0}
+MOST_S = max(BUDGET_S.values())
+DRIFT_S = 30.0  # in which a drift makes the machine slower by one unit of noise
 NAMES = ("one/strong", "two/strong", "one/weak", "two/weak")
 POINTS: dict[str, dict[str, Any]] = {
     name: {
@@ -68,7 +71,7 @@ def states(random: np.random.Generator, kind: str, runs: int, seconds: float) ->
     name, _, lasts = kind.removesuffix(" s").partition(" ")
     count = int(seconds / STEP_S)
     if name == "drift":
-        return np.broadcast_to(np.arange(count) * STEP_S / BUDGET_S, (runs, count))
+        return np.broadcast_to(np.arange(count) * STEP_S / DRIFT_S, (runs, count))
     if name not in LASTING:
         return np.zeros((runs, count))
     state, rate = np.empty((runs, count)), STEP_S / float(lasts)
@@ -105,8 +108,8 @@ def mean_state(kind: str, state: np.ndarray) -> float:
 
 def simulate(random: np.random.Generator, kind: str, effect: float, sets: int, runs: int) -> list[Ended]:
     """Runs that end when their intervals are narrow, or by their budget."""
-    most = int(MORE_S / VISIT_S) + 4 * len(NAMES)
-    state, noise = states(random, kind, runs, MORE_S + 10), own(random, kind, runs, most)
+    most = int(MOST_S / VISIT_S) + 4 * len(NAMES)
+    state, noise = states(random, kind, runs, MOST_S + 10), own(random, kind, runs, most)
     slow = sensitivity(random, kind, runs)
     effects = effect / math.sqrt(2) * random.standard_normal((len(NAMES), runs, sets))
     shift = (random.random(runs) * 0.1).tolist()
@@ -133,7 +136,7 @@ def _run(
     out: set[int] = set()  # the contended rounds
     moments = np.arange(len(state) + 1) * STEP_S
     visits, now, number, visited = NAMES, begun, 0, 0
-    budget_s = MORE_S if sets > MORE_SETS else BUDGET_S
+    budget_s = BUDGET_S[sets]
     while True:
         for _ in range(sets):
             for name in visits:
