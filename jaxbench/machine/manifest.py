@@ -143,7 +143,7 @@ def _memory_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 def begin_probe(platform: str) -> None:
     """Starts the child process of a later `probe(platform)`, unless it would share its core with this process."""
-    if cores.available_cores() > 1 and platform not in _begun:
+    if cores.available_cores() > 1 and not _begun and not probe.cache_info().currsize:
         _begun[platform] = _probing(platform)
 
 
