@@ -111,8 +111,9 @@ class _Sweep:
         self.sets: list[Workers] = []
         self.cache = job.run.path / "compiled"
         self.references = References(job.run.path, points)
-        bench = "cases.case_bench" if job.config.get("measures") == "cases" else "features.ablations.bench"
-        self.forks = ForkServers([f"jaxbench.{bench}"]) if job.live else None
+        # Not for cases: the libraries that a fork has loaded use one thread, and NumPy's kernels are measured on more.
+        forks = job.live and job.config.get("measures") != "cases"
+        self.forks = ForkServers(["jaxbench.features.ablations.bench"]) if forks else None
         self.spent_s = job.automatic.spent_s if job.automatic else 0.0  # in rounds, which a budget limits
 
     def __enter__(self) -> _Sweep:
