@@ -177,7 +177,7 @@ def compile_programs(
         return made
     wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
     placed = _placed(config, asked, wide, forecast_memory.COUNTS)
-    memory = forecast_memory.needs(experiment, placed, wide, workdir / f"{_name(wide)}-memory", console)
+    memory = forecast_memory.needs(experiment, placed, wide, workdir / f"{_name(wide)}-memory", console, blocks)
     return dataclasses.replace(made, memory=memory)
 
 
