@@ -52,7 +52,6 @@ GOALS = {("tpu",): 0.08, ("xla_remat", "xla"): 0.07}  # median errors
 WIDEST = {"xla_remat": 0.35, "xla": 0.35}  # high - low of a band, over its middle
 RECENT = 2023  # older runs are shown, but set no band
 IN_BAND = 0.9
-BY_SIZE, FLAT = "by size", "flat"  # a forecast with today's rates, or with one rate for all sizes (commit 5a1ca1f)
 SHORT_S = 1e-4  # a mean kernel below which a forecast is a bound: the microseconds to start a kernel are not counted
 _MODEL = ("layers", "width", "heads", "kv_heads", "head_width", "hidden", "gated", "rms", "vocab", "context")
 
@@ -62,8 +61,7 @@ class Judged:
     """A forecast and the published step. Times are seconds per step.
 
     family: the project of the run. program: one of `PROGRAMS`. hidden_s: forecast with all communication hidden;
-    scheduled_s: in the compiler's order; bare_s: none hidden. kernel_s: the mean of a kernel; 0: a TPU. rates:
-    `BY_SIZE`, or `FLAT` if the row was not forecast again since.
+    scheduled_s: in the compiler's order; bare_s: none hidden. kernel_s: the mean of a kernel; 0: a TPU.
     """
 
     id: str
@@ -76,7 +74,6 @@ class Judged:
     scheduled_s: float
     bare_s: float
     kernel_s: float = 0.0
-    rates: str = BY_SIZE
 
     @property
     def forecast_s(self) -> float:
@@ -263,7 +260,7 @@ def read(path: Path) -> list[Judged]:
     rows = []
     for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
         seconds = {name: float(value) for name, value in line.items() if name.endswith("_s") and value}
-        texts = {name: line[name] for name in ("id", "family", "program", "where", "rates")}
+        texts = {name: line[name] for name in ("id", "family", "program", "where")}
         rows.append(Judged(**texts, **seconds, year=int(line["year"])))
     return rows
 
@@ -288,13 +285,11 @@ def show(rows: Sequence[Judged], every: Sequence[dict[str, str]], console: Conso
         low, high = band_s(rows, row)
         inside = "yes" if held(rows, row) else "NO"
         table.add_row(
-            row.id + " *" * (row.rates == FLAT), row.where, f"{row.published_s:.3g} s", f"{row.forecast_s:.3g} s",
+            row.id, row.where, f"{row.published_s:.3g} s", f"{row.forecast_s:.3g} s",
             f"{row.over:.2f}",
             f"at least {low:.3g} s" if row.bound else f"{low:.3g} to {high:.3g} s", inside,
         )  # fmt: skip
     console.print(table)
-    if any(row.rates == FLAT for row in rows):
-        console.print("*: forecast with one rate for products of all sizes, and not forecast again since")
     table = Table("family", "runs", "median error", "mean", "largest", "in their band")
     for name, count, *errors, inside in summary(rows):
         table.add_row(name, str(count), *(f"{100 * error:.0f} %" for error in errors), f"{inside} of {count}")
