@@ -185,11 +185,10 @@ def flat(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
         tiles = sum(_TILE * each.group * each.count for each in sums if each.kind == "all-reduce")
         gathers = gathers if sum(each.elements for each in gathers) <= whole + tiles else []
     numbers = min(whole, both)
-    size = sum(map(_whole_bytes, sums))
-    one = Collective(
-        kind="all-reduce", count=1, axis=within[0].axis, elements=numbers, bytes=size * numbers // max(1, whole)
+    return (
+        _one(within[0].axis, sums, numbers),
+        *(each for each in collectives if each not in (*sums, *gathers, *between)),
     )
-    return (one, *(each for each in collectives if each not in (*sums, *gathers, *between)))
 
 
 def _joined(collectives: tuple[Collective, ...]) -> tuple[Collective, ...]:
@@ -206,16 +205,16 @@ def _joined(collectives: tuple[Collective, ...]) -> tuple[Collective, ...]:
         whole, gathered = sum(map(_whole, sums)), sum(each.elements for each in gathers)
         rest = _whole(between) - (whole - gathered + gathered // sums[0].group)
         if rest >= 0:
-            size = between.bytes * rest // max(1, _whole(between))
-            left = dataclasses.replace(between, elements=rest, bytes=size, scalars=0, scalar_bytes=0)
-            one = Collective(kind="all-reduce", count=1, axis=axis, elements=whole, bytes=sum(map(_whole_bytes, sums)))
-            kept = (each for each in collectives if each not in (*sums, *gathers, between))
-            collectives = (one, left, *kept)
+            made = _one(axis, sums, whole), _one(between.axis, [between], rest)
+            collectives = (*made, *(each for each in collectives if each not in (*sums, *gathers, between)))
     return collectives
 
 
-def _whole_bytes(summed: Collective) -> int:
-    return summed.bytes * (summed.group if summed.kind == "reduce-scatter" else 1)
+def _one(axis: str, sums: list[Collective], numbers: int) -> Collective:
+    """One all-reduce of this many of the numbers that are summed."""
+    size = sum(each.bytes * _whole(each) // max(1, each.elements + each.scalars) for each in sums)
+    whole = max(1, sum(map(_whole, sums)))
+    return Collective(kind="all-reduce", count=1, axis=axis, elements=numbers, bytes=size * numbers // whole)
 
 
 def _whole(summed: Collective) -> int:

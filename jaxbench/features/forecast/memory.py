@@ -78,29 +78,26 @@ def needs(
 
     depths = DEPTHS if target.platform == "tpu" and blocks > DEPTHS[-1] and not whole else (blocks,)
     config, options = copy.deepcopy(config), _OPTIONS[target.platform]
-    found: list[Needs] = []
+    found: list[dict[tuple[Family, int], int]] = []
     unknown = []
     for depth in depths:
         with config.unlocked():
             config.model.layers = depth
         place = folder / f"{depth}-blocks"
         compile_only.run(experiment, config, target.text, place, console, options=options, limit_s=LIMIT_S)
-        sizes: Needs = {}
+        found.append({})
         for row in compiled.rows(RunFolder(place)):
             point, size = row.point, row.needed_bytes
             if size is None:
                 unknown.append(f"The memory of {row.name} is unknown: {row.why}")
             else:
-                sizes.setdefault((point["strategy"], point["scaling"], point["arm"]), {})[int(point["devices"])] = size
-        found.append(sizes)
-    low, high = found[0], found[-1]
+                family = point["strategy"], point["scaling"], point["arm"]
+                found[-1][family, int(point["devices"])] = size
     share = (blocks - depths[-1]) / max(1, depths[-1] - depths[0])
-    return {
-        family: {
-            count: round(size + share * (size - low[family][count]))
-            for count, size in by_count.items() if count in low.get(family, {})
-        } for family, by_count in high.items()
-    }, unknown  # fmt: skip
+    sizes: Needs = {}
+    for key in found[0].keys() & found[-1].keys():
+        sizes.setdefault(key[0], {})[key[1]] = round(found[-1][key] + share * (found[-1][key] - found[0][key]))
+    return sizes, unknown
 
 
 def certain(record: ForecastRecord) -> bool:
