@@ -37,8 +37,9 @@ KINDS = (
 )  # fmt: skip
 EFFECTS = (0.0, 0.01, 0.03, 0.05)
 SETS = (3, 4, 6, 8)
-BUDGET_S = 30.0  # as measure.budget_s is by default
+BUDGET_S = 30.0  # for rounds, less than measure.budget_s is by default
 MORE_SETS, MORE_S = 6, 40.0  # of a run with more sets than that, which make fewer turns in the same time
+DRIFT_S = 30.0  # in which a drift makes the machine slower by one unit of noise
 NAMES = ("one/strong", "two/strong", "one/weak", "two/weak")
 POINTS: dict[str, dict[str, Any]] = {
     name: {
@@ -68,7 +69,7 @@ def states(random: np.random.Generator, kind: str, runs: int, seconds: float) ->
     name, _, lasts = kind.removesuffix(" s").partition(" ")
     count = int(seconds / STEP_S)
     if name == "drift":
-        return np.broadcast_to(np.arange(count) * STEP_S / BUDGET_S, (runs, count))
+        return np.broadcast_to(np.arange(count) * STEP_S / DRIFT_S, (runs, count))
     if name not in LASTING:
         return np.zeros((runs, count))
     state, rate = np.empty((runs, count)), STEP_S / float(lasts)
@@ -103,8 +104,10 @@ def mean_state(kind: str, state: np.ndarray) -> float:
     return float(state.mean()) if kind == "drift" else 0.5 * kind.startswith(("bursts", "two-state", "neighbour"))
 
 
-def simulate(random: np.random.Generator, kind: str, effect: float, sets: int, runs: int) -> list[Ended]:
-    """Runs that end when their intervals are narrow, or by their budget."""
+def simulate(
+    random: np.random.Generator, kind: str, effect: float, sets: int, runs: int, budget_s: float = BUDGET_S
+) -> list[Ended]:
+    """Runs that end when their intervals are narrow, or by their budget, at most MORE_S."""
     most = int(MORE_S / VISIT_S) + 4 * len(NAMES)
     state, noise = states(random, kind, runs, MORE_S + 10), own(random, kind, runs, most)
     slow = sensitivity(random, kind, runs)
@@ -113,7 +116,8 @@ def simulate(random: np.random.Generator, kind: str, effect: float, sets: int, r
     found = []
     for i in range(runs):
         active_s = np.concatenate([[0.0], np.cumsum(state[i])]) * STEP_S if kind.startswith("neighbour") else None
-        times, look, without = _run(state[i], noise[:, i], slow[:, i], effects[:, i], shift[i], sets, active_s)
+        about = state[i], noise[:, i], slow[:, i], effects[:, i], shift[i], sets, active_s
+        times, look, without = _run(*about, budget_s)
         mean = mean_state(kind, state[i, int(shift[i] / STEP_S) : int((shift[i] + times.spent_s) / STEP_S)])
         mean = 0.0 if without else mean
         found.append(_ended(times, look, {name: mean * each for name, each in zip(NAMES, slow[:, i], strict=True)}))
@@ -122,7 +126,7 @@ def simulate(random: np.random.Generator, kind: str, effect: float, sets: int, r
 
 def _run(
     state: np.ndarray, noise: np.ndarray, slow: np.ndarray, effects: np.ndarray, begun: float, sets: int,
-    active_s: np.ndarray | None,
+    active_s: np.ndarray | None, budget_s: float,
 ) -> tuple[Times, looks.Look, bool]:  # fmt: skip
     """(the times, the last look, whether contended rounds were left out).
 
@@ -133,7 +137,6 @@ def _run(
     out: set[int] = set()  # the contended rounds
     moments = np.arange(len(state) + 1) * STEP_S
     visits, now, number, visited = NAMES, begun, 0, 0
-    budget_s = MORE_S if sets > MORE_SETS else BUDGET_S
     while True:
         for _ in range(sets):
             for name in visits:

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from jaxbench.commands import FLAGS, OF_A_LAUNCH, Verb
 from jaxbench.errors import UserError
+from jaxbench.machine import manifest
 
 if TYPE_CHECKING:
     from jaxbench.processes.launch import Followers
@@ -33,6 +34,8 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console, followers: Followers | None = None) -> int:
+    if FLAGS.config.get("measures") != "targets" and not FLAGS.target:
+        manifest.begin_probe(FLAGS.config.mesh.platform)  # it runs next to these imports, which take a second, too
     from jaxbench.commands.report import report
     from jaxbench.core.store import RunFolder
     from jaxbench.features.comparison import calibration

@@ -73,7 +73,9 @@ class Compiler:
         """Builds the experiment's model, and the judge of its points."""
         self.arms = Arms(self.config, experiment, self.devices[0])
         self.plain = inspected(self.arms.config({}), experiment)
-        self._draw = jit_once(self.plain.synthetic, static_argnums=1)
+        # `create_state` folds in 0 and 1.
+        draw = self.plain.synthetic
+        self._draw = jit_once(lambda key, examples: draw(jax.random.fold_in(key, 2), examples), static_argnums=1)
         own_experiment = experiment in discovery.experiments()  # of the suite, not a user's file
         self.proof = Proof(self.arms, self.plain, self.devices, self.key, own=own_experiment, keep=keep)
 
@@ -456,7 +458,7 @@ class Bench(Compiler):
         """
 
         def draw() -> Batch:
-            return self._draw(jax.random.fold_in(self.key, 2), point.global_batch)  # `create_state` folds in 0 and 1
+            return self._draw(self.key, point.global_batch)
 
         if self.devices[0].platform == "cpu" and self.members.alone:
             if point.global_batch not in self._drawn:

@@ -141,6 +141,22 @@ def _memory_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
     return min(sizes, default=None)
 
 
+def begin_probe(platform: str) -> None:
+    """Starts the child process of a later `probe(platform)`, unless it would share its core with this process."""
+    if cores.available_cores() > 1 and not _begun and not probe.cache_info().currsize:
+        _begun[platform] = _probing(platform)
+
+
+_begun: dict[str, subprocess.Popen[str]] = {}  # by platform
+
+
+def _probing(platform: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-P", "-m", __name__, platform]
+    # One thread, because the child times a product on one core.
+    child = {**os.environ, **ONE_THREAD, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=child)
+
+
 @functools.cache
 def probe(platform: str) -> Machine:
     """Asks a child process for `capture(platform)`, and adds the `environment` of this process.
@@ -148,29 +164,29 @@ def probe(platform: str) -> Machine:
     Raises:
       UserError: the platform is absent, or JAX does not start within PROBE_LIMIT_S.
     """
-    command = [sys.executable, "-P", "-m", __name__, platform]
-    # One thread, because the child times a product on one core.
-    child = {**os.environ, **ONE_THREAD, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    child = _begun.pop(platform, None) or _probing(platform)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env=child, timeout=PROBE_LIMIT_S)
+        output, errors = child.communicate(timeout=PROBE_LIMIT_S)
     except subprocess.TimeoutExpired as error:
+        child.kill()
+        child.communicate()
         raise UserError(
             f"JAX did not report its devices within {PROBE_LIMIT_S:.0f} s. On one host of a TPU slice it waits for the "
             "other hosts: start this on all hosts together with a launcher, or limit it to this host's chips "
             "(TPU_PROCESS_BOUNDS=1,1,1 with TPU_CHIPS_PER_PROCESS_BOUNDS)."
         ) from error
     # Plug-ins may print to stdout, so only the last line counts.
-    lines = done.stdout.splitlines()
+    lines = output.splitlines()
     answer = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
     if "source" in answer:
         source.require_same(answer.pop("source"))
     if "error" in answer:
         raise UserError(answer["error"])
-    if done.returncode or not answer:
+    if child.returncode or not answer:
         for name in ("JAX_PLATFORMS", "JAX_PLATFORM_NAME"):
             if asked := os.environ.get(name):
                 raise UserError(f"{name}={asked} is set, and JAX cannot start it here: unset it, or install a driver.")
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        last = (errors.strip().splitlines() or ["no output"])[-1]
         raise UserError(f"JAX does not start on this machine ({last}).")
     return {**answer, "environment": environment()}
 

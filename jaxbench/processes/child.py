@@ -16,6 +16,7 @@ from typing import IO, TypeVar
 
 from jaxbench.errors import UserError
 from jaxbench.machine import source
+from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Fields, Setup, line_of
 from jaxbench.records.documents import decode
 
@@ -46,19 +47,21 @@ class Child(JsonLines):
     """A process that runs the module of `setup`.
 
     Its first line on stdin is `setup`, and its stderr goes to `log`. Raises UserError for a log that cannot be written,
-    as on a full disk.
+    as on a full disk. forks: forks it, where that is safe; None: it starts as a new program.
     """
 
-    def __init__(self, setup: Setup, log: Path):
+    def __init__(self, setup: Setup, log: Path, forks: ForkServers | None = None):
         self.log = log
         copy = source.environment(setup.source) if setup.source else {}
+        environment = {**os.environ, **QUIET, **copy, **setup.environment}
         with _opened(log) as stderr:
-            self._process = subprocess.Popen(
+            forked = forks.start(setup.module, environment, stderr) if forks and _forks(setup) else None
+            self._process = forked or subprocess.Popen(
                 [sys.executable, "-P", "-m", setup.module],  # -P: no file here hides a module
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
-                env={**os.environ, **QUIET, **copy, **setup.environment},
+                env=environment,
             )
         assert self._process.stdout is not None
         super().__init__(self._process.stdout.fileno())
@@ -118,6 +121,11 @@ class Child(JsonLines):
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+
+
+def _forks(setup: Setup) -> bool:
+    """Whether a process may be forked: it is alone on CPUs of this host."""
+    return setup.platform == "cpu" and not (setup.target or setup.world or setup.co_runners)
 
 
 def _opened(log: Path) -> IO[bytes]:

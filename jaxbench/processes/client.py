@@ -15,6 +15,7 @@ from jaxbench.core.schema import CaseRecord, PointRecord, Record, RoundRecord, V
 from jaxbench.machine import source, start
 from jaxbench.machine.position import Position
 from jaxbench.processes.child import Child, ready
+from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.launch import Followers, Remote
 from jaxbench.processes.messages import (
     Answer,
@@ -60,12 +61,12 @@ class Worker:
     All get the same requests. If one child fails, dies or hangs, all are killed; the rest would block in a collective.
 
     setup: the first line on stdin. With several processes they form a process group; see `setups`. followers: the other
-    processes of a launch; each starts one process of the group. None: all are started here.
+    processes of a launch; each starts one process of the group. None: all are started here. forks: see `Child`.
     """
 
-    def __init__(self, setup: Setup, log: Path, followers: Followers | None = None):
+    def __init__(self, setup: Setup, log: Path, followers: Followers | None = None, forks: ForkServers | None = None):
         self.log = log
-        self._followers = followers
+        self._followers, self._forks = followers, forks
         self.restarts = 0  # at its own request; each discards the prepared points
         self._setup = setup
         self._start()
@@ -82,7 +83,7 @@ class Worker:
     def _child(self, number: int, setup: Setup) -> Child | Remote:
         if self._followers and number:
             return self._followers.start(number, setup)
-        return Child(setup, self.log.with_name(f"{self.log.name}.{number}") if number else self.log)
+        return Child(setup, self.log.with_name(f"{self.log.name}.{number}") if number else self.log, self._forks)
 
     @property
     def learned(self) -> int | None:

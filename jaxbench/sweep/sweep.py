@@ -29,6 +29,7 @@ from jaxbench.levers import INPUT
 from jaxbench.measure import memory
 from jaxbench.processes import messages
 from jaxbench.processes.client import WorkerError
+from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer
 from jaxbench.sweep.job import Automatic, SweepJob
 from jaxbench.sweep.progress import AGAIN, PACE, SweepProgress
@@ -110,6 +111,8 @@ class _Sweep:
         self.sets: list[Workers] = []
         self.cache = job.run.path / "compiled"
         self.references = References(job.run.path, points)
+        bench = "cases.case_bench" if job.config.get("measures") == "cases" else "features.ablations.bench"
+        self.forks = ForkServers([f"jaxbench.{bench}"]) if job.live else None
         self.spent_s = job.automatic.spent_s if job.automatic else 0.0  # in rounds, which a budget limits
 
     def __enter__(self) -> _Sweep:
@@ -120,6 +123,8 @@ class _Sweep:
     ) -> None:
         """Kills the processes after an exception, such as an interrupt."""
         self.end(kill=kind is not None)
+        if self.forks:
+            self.forks.close()
         shutil.rmtree(self.cache, ignore_errors=True)
         self.references.close()
 
@@ -233,7 +238,7 @@ class _Sweep:
         points = [self.points[name] for name in names]
         cache = self.cache if self.job.live else None
         for number in wave:
-            self.sets.append(Workers(self.job, points, number=number, cache=cache, learned=learned))
+            self.sets.append(Workers(self.job, points, number=number, cache=cache, learned=learned, forks=self.forks))
 
     def finish(self, names: Iterable[str]) -> None:
         """Traces the points if --config.profile asks for it, and ends the processes."""

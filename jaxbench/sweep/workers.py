@@ -17,6 +17,7 @@ from jaxbench.core.schema import FailureRecord
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.measure import memory
 from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer, Fields, Request
 from jaxbench.sweep.job import SweepJob
 
@@ -87,10 +88,12 @@ class Workers:
         number: int = 0,
         cache: Path | None = None,
         learned: Mapping[str, int | None] = MappingProxyType({}),
+        forks: ForkServers | None = None,
     ):
         """number: of the set; it is part of the names of its processes. cache: the folder through which the sets share
-        compiled programs; None: each compiles for itself. learned: the property `learned` of another set."""
-        self._job, self.number, self._cache = job, number, cache
+        compiled programs; None: each compiles for itself. learned: the property `learned` of another set.
+        forks: see `Child`."""
+        self._job, self.number, self._cache, self._forks = job, number, cache, forks
         self._groups = groups(points)
         self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
         self._died: Counter[str] = Counter()
@@ -116,7 +119,7 @@ class Workers:
             worker=f"session{self._job.session}/{name}{suffix}",
             source=self._job.source,
         )
-        return Worker(setup, log, self._job.followers)
+        return Worker(setup, log, self._job.followers, self._forks)
 
     def wait_ready(self) -> None:
         """Waits until all workers have started."""

@@ -28,7 +28,7 @@ class Scripted:
     def __init__(self, *, other=-1, dies=-1):
         self.other, self.dies, self.asked, self.sets = other, dies, [], []
 
-    def __call__(self, job, points, *, number=0, cache=None, learned=()):
+    def __call__(self, job, points, *, number=0, cache=None, learned=(), forks=None):
         self.sets.append(ScriptedSet(self, points, number))
         return self.sets[-1]
 
@@ -290,7 +290,7 @@ class Idle:
 def test_processes_of_a_cpu_load_what_another_compiled(tmp_path, monkeypatch):
     """An accelerator's compiler tries variants: there, another choice is part of the variation between processes."""
     started = []
-    monkeypatch.setattr(workers_lib, "Worker", lambda setup, log, followers: started.append(setup) or Idle())
+    monkeypatch.setattr(workers_lib, "Worker", lambda setup, log, followers, forks: started.append(setup) or Idle())
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
     job = sweep.SweepJob(run=RunFolder(tmp_path), points=planned(), config={"measure": {}}, experiment="mlp", session=0)
     for number in range(2):

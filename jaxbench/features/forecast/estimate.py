@@ -181,9 +181,10 @@ def _notes(events: tuple[Event, ...], by: Mapping[str, float]) -> list[str]:
     parts = [f"{_HOW[how]} ({100 * seconds / total:.0f} %)" for how, seconds in sorted(by.items()) if seconds]
     notes = [f"Work from {', '.join(parts)}."] if parts else []
     costs = [event for event, _ in schedule.every(events) if isinstance(event, Cost)]
-    for how, what in (("unknown", "have no estimate: only their bytes count"), ("kernel", "count by their own FLOPs")):
-        names = sorted({cost.name for cost in costs if cost.how == how})
-        notes += [f"The kernels {', '.join(names)} {what}."] if names else []
+    names = {how: {cost.name for cost in costs if cost.how == how} for how in ("unknown", "kernel")}
+    some = "Some of the" if names["unknown"] & names["kernel"] else "The"  # one name may stand for different kernels
+    for how, what in (("kernel", "count by their own FLOPs"), ("unknown", "have no estimate: only their bytes count")):
+        notes += [f"{some} kernels {', '.join(sorted(names[how]))} {what}."] if names[how] else []
     if loops := schedule.unknown_loops(events):
         notes.append(f"{loops} loops of unknown length count once.")
     return notes
