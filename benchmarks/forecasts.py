@@ -52,7 +52,6 @@ GOALS = {("tpu",): 0.08, ("xla_remat", "xla"): 0.07}  # median errors
 WIDEST = {"xla_remat": 0.35, "xla": 0.35}  # high - low of a band, over its middle
 RECENT = 2023  # older runs are shown, but set no band
 IN_BAND = 0.9
-BY_SIZE, FLAT = "by size", "flat"  # a forecast with today's rates, or with one rate for all sizes (commit 5a1ca1f)
 SHORT_S = 1e-4  # a mean kernel below which a forecast is a bound: the microseconds to start a kernel are not counted
 _MODEL = ("layers", "width", "heads", "kv_heads", "head_width", "hidden", "gated", "rms", "vocab", "context")
 
@@ -62,8 +61,7 @@ class Judged:
     """A forecast and the published step. Times are seconds per step.
 
     family: the project of the run. program: one of `PROGRAMS`. hidden_s: forecast with all communication hidden;
-    scheduled_s: in the compiler's order; bare_s: none hidden. kernel_s: the mean of a kernel; 0: a TPU. rates:
-    `BY_SIZE`, or `FLAT` if the row was not forecast again since.
+    scheduled_s: in the compiler's order; bare_s: none hidden. kernel_s: the mean of a kernel; 0: a TPU.
     """
 
     id: str
@@ -76,7 +74,6 @@ class Judged:
     scheduled_s: float
     bare_s: float
     kernel_s: float = 0.0
-    rates: str = BY_SIZE
 
     @property
     def forecast_s(self) -> float:
@@ -99,18 +96,18 @@ class Judged:
         return abs(self.over - 1)
 
 
-def band(rows: Sequence[Judged]) -> tuple[float, float]:
+def band(rows: Sequence[Judged], count: int = 0) -> tuple[float, float]:
     """(low, high): published over forecast for nine in ten further runs of a family, from its recent runs.
 
     The logarithms of published / forecast are taken as normal, with unknown mean and variance: Student's prediction
     interval for one more value (Hahn and Meeker, Statistical Intervals, 1991, section 4.8). (0, inf) if fewer than two
-    runs are known.
+    runs are known. count: as if that many runs had this mean and variance; 0: their number.
     """
     logs = [-math.log(row.over) for row in rows if row.year >= RECENT and not row.bound]
     if len(logs) < 2:
         return 0.0, math.inf
-    mean, spread = statistics.fmean(logs), statistics.stdev(logs)
-    half = float(stats.t.ppf((1 + IN_BAND) / 2, len(logs) - 1)) * spread * math.sqrt(1 + 1 / len(logs))
+    mean, spread, count = statistics.fmean(logs), statistics.stdev(logs), count or len(logs)
+    half = float(stats.t.ppf((1 + IN_BAND) / 2, count - 1)) * spread * math.sqrt(1 + 1 / count)
     return math.exp(mean - half), math.exp(mean + half)
 
 
@@ -150,10 +147,9 @@ class Family:
         """The runs with a band."""
         return [row for row in self.rows if not row.bound]
 
-    @property
-    def width(self) -> float:
-        """The width of the band over its middle."""
-        low, high = self.band
+    def width(self, count: int = 0) -> float:
+        """The width of the band over its middle. count: as in `band`."""
+        low, high = band(self.rows, count)
         return 2 * (high - low) / (high + low) if high < math.inf else math.inf
 
 
@@ -264,7 +260,7 @@ def read(path: Path) -> list[Judged]:
     rows = []
     for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
         seconds = {name: float(value) for name, value in line.items() if name.endswith("_s") and value}
-        texts = {name: line[name] for name in ("id", "family", "program", "where", "rates")}
+        texts = {name: line[name] for name in ("id", "family", "program", "where")}
         rows.append(Judged(**texts, **seconds, year=int(line["year"])))
     return rows
 
@@ -289,25 +285,23 @@ def show(rows: Sequence[Judged], every: Sequence[dict[str, str]], console: Conso
         low, high = band_s(rows, row)
         inside = "yes" if held(rows, row) else "NO"
         table.add_row(
-            row.id + " *" * (row.rates == FLAT), row.where, f"{row.published_s:.3g} s", f"{row.forecast_s:.3g} s",
+            row.id, row.where, f"{row.published_s:.3g} s", f"{row.forecast_s:.3g} s",
             f"{row.over:.2f}",
             f"at least {low:.3g} s" if row.bound else f"{low:.3g} to {high:.3g} s", inside,
         )  # fmt: skip
     console.print(table)
-    if any(row.rates == FLAT for row in rows):
-        console.print("*: forecast with one rate for products of all sizes, and not forecast again since")
     table = Table("family", "runs", "median error", "mean", "largest", "in their band")
     for name, count, *errors, inside in summary(rows):
         table.add_row(name, str(count), *(f"{100 * error:.0f} %" for error in errors), f"{inside} of {count}")
     console.print(table)
-    table = Table("programs", "runs", "low", "high", "width", "shortest mean kernel", title="Bands, over the forecast")
+    columns = "programs", "runs", "low", "high", "width", "width if ten", "shortest mean kernel"
+    table = Table(*columns, title="Bands, over the forecast")
     for family in families(rows):
         if recent := [row for row in family.banded if row.year >= RECENT]:
             ends = (f"{end:.3f}" for end in family.band)
             shortest = min(row.kernel_s for row in recent)
-            table.add_row(
-                family.name, str(len(recent)), *ends, f"{100 * family.width:.0f} %", f"{1e6 * shortest:.4g} us"
-            )
+            widths = (f"{100 * family.width(count):.0f} %" for count in (0, 10))
+            table.add_row(family.name, str(len(recent)), *ends, *widths, f"{1e6 * shortest:.4g} us")
     console.print(table)
     known = {row.id for row in rows}
     for row in every:
@@ -329,8 +323,8 @@ def missed(rows: Sequence[Judged]) -> list[str]:
         inside, count = sum(row.id in family.held for row in family.banded), len(family.banded)
         if inside < IN_BAND * count:
             found.append(f"{family.name}: {inside} of {count} are in their band, the goal is nine in ten")
-        if family.width > (widest := WIDEST.get(family.program, math.inf)):
-            found.append(f"{family.name}: the band is {100 * family.width:.0f} % wide, the goal {100 * widest:.0f} %")
+        if family.width() > (widest := WIDEST.get(family.program, math.inf)):
+            found.append(f"{family.name}: the band is {100 * family.width():.0f} % wide, the goal {100 * widest:.0f} %")
         beaten = [row.id for row in family.rows if row.bound and row.id not in family.held]
         found += [f"{family.name}: {name} is faster than its bound" for name in beaten]
     return found

@@ -29,6 +29,8 @@ BATCH = 64
 # Source files and lines: they contain folders and are not read.
 _TABLES = re.compile(r"^(FileNames|FunctionNames|FileLocations|StackFrames)\n(.+\n)*", re.MULTILINE)
 _GPT = {"model.width": 32, "model.heads": 8, "model.context": 16, "model.vocab": 64, "model.layers": 2}
+_SHALLOW = {**_GPT, "model.layers": 1}
+_MIXTURE = {**_SHALLOW, "model.experts": 8}
 _WIDE = {**_GPT, "model.width": 128, "model.heads": 4, "model.layers": 1}  # tiles of its heads are mostly padding
 
 
@@ -88,6 +90,11 @@ CASES = [
     Case("slices-data2-fsdp4", "gpt", "hybrid", _WIDE, {"mesh": "data=2,fsdp=4"}, targets=SLICES),
     Case("slices-data4-fsdp2", "gpt", "hybrid", _WIDE, {"mesh": "data=4,fsdp=2"}, targets=SLICES),
     Case("slices-tensor2", "gpt", "hybrid", _WIDE, {"mesh": "data=2,fsdp=2,tensor=2"}, targets=SLICES),
+    Case("slices-data2-context4", "gpt", "hybrid", _SHALLOW, {"mesh": "data=2,context=4"}, targets=SLICES),
+    Case("slices-fsdp2-context4", "gpt", "hybrid", _WIDE, {"mesh": "fsdp=2,context=4"}, targets=SLICES),
+    Case("slices-data2-expert4", "gpt", "hybrid", _MIXTURE, {"mesh": "data=2,expert=4"}, targets=SLICES),
+    Case("slices-context8", "gpt", "context", _SHALLOW, targets=SLICES),
+    Case("slices-expert8", "gpt", "expert", _MIXTURE, targets=SLICES),
     *(Case(f"slices-{strategy}", "mlp", strategy, targets=SLICES) for strategy in ("jit_auto", "zero1", "zero2")),
     *(Case(f"slices-{fault}", "mlp", f"broken/{fault}", targets=SLICES) for fault in communication.FAULTS),
 ]

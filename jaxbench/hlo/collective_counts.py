@@ -11,6 +11,7 @@ gives what one program over all devices would send.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -31,10 +32,11 @@ _LISTED = re.compile(r"replica_groups=\{(\{[\d,{} ]*\})?\}")
 _IOTA = re.compile(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _NAMED = re.compile(r"replica_groups=(?:@?\w*)?\[([^\]]*)\]\s*\{([^}]*)\}")
 _AXIS = re.compile(r"'([^']+)'(?:=(\d+))?")
-_SLICES = re.compile(
-    r'rendezvous="([^"]*)".*_xla_megascale_target="\{([^}]*)\}x\{([^}]*)\}".*_xla_megascale_transfer_type="(\w+)"'
-)
-_BETWEEN = " between slices"  # of an axis that spans slices and goes on within them
+_SLICES = re.compile(r'rendezvous="([^"]*)".*_xla_megascale_target=(.*),_xla_megascale_transfer_type="(\w+)"')
+_PLACE = 100_000  # slices are counted in these in the numbers of devices
+_BETWEEN = " between slices"  # of the first axis, whether or not it goes on within slices
+_SUMS = ("all-reduce", "reduce-scatter")
+_GRADIENTS = {"context", "expert"}  # axes over which gradients are summed together with those over the first axis
 _SAME = ("bitcast", "copy", "copy-start", "copy-done")  # leave the numbers of an array as they are
 _TILE = 1024  # numbers of 32 bits
 _PAIRS = re.compile(r"source_target_pairs=\{(\{[\d,{} ]*\})\}")
@@ -61,7 +63,7 @@ def count(module: Module, mesh: Mapping[str, int] | None = None) -> tuple[Collec
         done = {operand: line for line in lines for operand in line.operands}
         for line in lines:
             if line.opcode == "send" and (between := between_slices(line)) is not None:
-                key = between[1], _across(mesh or {}, between[2]), between[2]
+                key = between[1], _across(mesh or {}, *between[2:]), between[3]
                 sent, unpadded = _between(line, module)
                 results.setdefault(key, []).extend([unpadded] * turns[computation])
                 tiles[key] += (sent.bytes - unpadded.bytes) * turns[computation]
@@ -91,13 +93,24 @@ def of_instruction(
 
 
 def between_slices(line: Instruction) -> tuple[str, str, int, int] | None:
-    """(name, kind, slices, devices of a slice) of a collective between slices, from any of its instructions."""
+    """(name, kind, slices, members) of a collective between slices, from any of its instructions.
+
+    members: of one group. They are as many as the slices if a device sends only to other slices: "{1,2}x{0:3}", slices
+    by places in each, or {{100002->200000},{200002->100000}}, the pairs of a permutation. An exchange among all devices
+    of an axis lists them: {{100000,100001,200000,200001}}.
+    """
     found = _SLICES.search(line.rest)
     if found is None:
         return None
-    slices, devices = (sum(map(_members, found[at].split(","))) for at in (2, 3))
-    kind = found[4].lower().replace("_", "-")
-    return found[1], kind if kind in COLLECTIVES else "collective-permute", slices, devices
+    kind = found[3].lower().replace("_", "-")
+    kind = kind if kind in COLLECTIVES else "collective-permute"
+    if product := re.match(r'"\{([^}]*)\}x', found[2]):
+        slices = members = sum(map(_members, product[1].split(",")))
+    else:
+        numbers = [int(number) for number in re.findall(r"\d+", found[2])]
+        slices = len({number // _PLACE for number in numbers})
+        members = slices if "->" in found[2] else found[2].partition("}")[0].count(",") + 1
+    return found[1], kind, slices, members
 
 
 def _members(text: str) -> int:
@@ -111,18 +124,21 @@ def of_slices(line: Instruction, module: Module, mesh: Mapping[str, int]) -> tup
     found = between_slices(line)
     if found is None:
         return None
-    _, kind, slices, devices = found
+    _, kind, slices, members = found
     sent, unpadded = _between(line, module)
-    return _collective(kind, _across(mesh, slices), slices, [unpadded], 0, sent.bytes - unpadded.bytes), devices
+    collective = _collective(kind, _across(mesh, slices, members), members, [unpadded], 0, sent.bytes - unpadded.bytes)
+    return collective, math.prod(mesh.values()) // members
 
 
 def _between(send: Instruction, module: Module) -> tuple[Array, Array]:
     """(the array that a collective between slices results in, the same without what fills its last tiles)."""
-    found = between_slices(send)
-    name, kind = (found[0], found[1]) if found else ("", "")
+    name, kind, slices, _ = between_slices(send) or ("", "", 1, 1)
     received = (each for each in module.instructions.values() if each.opcode == "recv" and f'"{name}"' in each.rest)
     result = next(received, send).arrays[0]
-    return result, (_unpadded(send.operands[0], module) if kind == "all-reduce" else None) or result
+    summed = _unpadded(send.operands[0], module) if kind in _SUMS else None
+    if summed is not None and kind == "reduce-scatter":
+        summed = dataclasses.replace(summed, shape=(summed.size // slices,))
+    return result, summed or result
 
 
 def _unpadded(operand: str, module: Module) -> Array | None:
@@ -139,28 +155,28 @@ def _unpadded(operand: str, module: Module) -> Array | None:
     return module.instructions[line.operands[0]].arrays[0] if line is not None else None
 
 
-def _across(mesh: Mapping[str, int], slices: int) -> str:
-    """The name of what lies across slices: the first axis, or the part of it that does."""
-    first = next(iter(mesh), "")
-    return first if mesh.get(first, slices) == slices else first + _BETWEEN
+def _across(mesh: Mapping[str, int], slices: int, members: int) -> str:
+    """The name of what a group across slices spans: all of the first axis, or the part of it between slices."""
+    return next(iter(mesh), "") + _BETWEEN * (members == slices)
 
 
 def flat(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
     """The collectives of the same step if its devices were in one slice, from those of several.
 
     Over an axis that spans slices and goes on within them, the compiler sums whole arrays in each slice, then each
-    device's part of them between slices, and gathers the parts; small arrays it sums whole. That is one all-reduce.
+    device's part of them between slices, and gathers the parts; small arrays it sums whole. That is one all-reduce. A
+    permutation is one too: a device receives within its slice or from another.
     """
     collectives = tuple(collectives)
     between = [each for each in collectives if each.axis.endswith(_BETWEEN)]
     spans = between[0].axis.removesuffix(_BETWEEN) if between else ""
-    within = [each for each in collectives if spans and spans in each.axis.split("+")]
-    if not within:
-        return collectives
-    sums = [each for each in within if each.kind in ("all-reduce", "reduce-scatter")]
+    within = [each for each in collectives if spans in each.axis.split("+") and each.kind != "all-to-all"]
+    if not within or not between:
+        return _joined(collectives)
+    sums = [each for each in within if each.kind in _SUMS]
     gathers = [each for each in within if each.kind == "all-gather"]
     whole = sum(_whole(each) for each in sums)
-    both = sum(_whole(each) for each in between if each.kind in ("all-reduce", "reduce-scatter"))
+    both = sum(_whole(each) for each in between if each.kind in _SUMS)
     if any(each.kind == "all-gather" for each in between):
         both, gathers = both * max(each.group for each in within), []  # parameters are gathered, and no sum need be
     else:  # what is gathered was sent between slices in parts, the rest whole
@@ -169,11 +185,36 @@ def flat(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
         tiles = sum(_TILE * each.group * each.count for each in sums if each.kind == "all-reduce")
         gathers = gathers if sum(each.elements for each in gathers) <= whole + tiles else []
     numbers = min(whole, both)
-    size = sum(each.bytes * (each.group if each.kind == "reduce-scatter" else 1) for each in sums)
-    one = Collective(
-        kind="all-reduce", count=1, axis=within[0].axis, elements=numbers, bytes=size * numbers // max(1, whole)
+    return (
+        _one(within[0].axis, sums, numbers),
+        *(each for each in collectives if each not in (*sums, *gathers, *between)),
     )
-    return (one, *(each for each in collectives if each not in (*sums, *gathers, *between)))
+
+
+def _joined(collectives: tuple[Collective, ...]) -> tuple[Collective, ...]:
+    """As `flat`, if the first axis is that of the slices: a sum over it and over axes within the slices is one sum.
+
+    Over the axes `_GRADIENTS` no parameter is gathered, so what is gathered there are the parts that slices summed.
+    """
+    for axis in dict.fromkeys(each.axis for each in collectives if _GRADIENTS & {*each.axis.split("+")}):
+        sums = [each for each in collectives if each.axis == axis and each.kind in _SUMS]
+        gathers = [each for each in collectives if each.axis == axis and each.kind == "all-gather"]
+        between = next((each for each in collectives if each.axis.endswith(_BETWEEN) and each.kind in _SUMS), None)
+        if between is None or not sums:
+            continue
+        whole, gathered = sum(map(_whole, sums)), sum(each.elements for each in gathers)
+        rest = _whole(between) - (whole - gathered + gathered // sums[0].group)
+        if rest >= 0:
+            made = _one(axis, sums, whole), _one(between.axis, [between], rest)
+            collectives = (*made, *(each for each in collectives if each not in (*sums, *gathers, between)))
+    return collectives
+
+
+def _one(axis: str, sums: list[Collective], numbers: int) -> Collective:
+    """One all-reduce of this many of the numbers that are summed."""
+    size = sum(each.bytes * _whole(each) // max(1, each.elements + each.scalars) for each in sums)
+    whole = max(1, sum(map(_whole, sums)))
+    return Collective(kind="all-reduce", count=1, axis=axis, elements=numbers, bytes=size * numbers // whole)
 
 
 def _whole(summed: Collective) -> int:

@@ -47,7 +47,7 @@ class ForecastRequest:
       source: a measured run to start from.
       links: links between hosts, and paths over PCIe within one, with their texts.
       card: a machine profile with measured links.
-      memory: whether to ask for the memory of all blocks if `depths` are compiled, which takes minutes.
+      memory: whether to ask for the memory of the whole model if `depths` are compiled, which may take minutes.
     """
 
     targets: tuple[Target, ...] = ()
@@ -177,7 +177,7 @@ def compile_programs(
         return made
     wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
     placed = _placed(config, asked, wide, forecast_memory.COUNTS)
-    memory = forecast_memory.needs(experiment, placed, wide, workdir / f"{_name(wide)}-memory", console)
+    memory = forecast_memory.needs(experiment, placed, wide, workdir / f"{_name(wide)}-memory", console, blocks)
     return dataclasses.replace(made, memory=memory)
 
 

@@ -1,16 +1,20 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The memory of a deep model, asked of the compiler for all of its blocks.
+"""The memory of a deep model, asked of its compiler.
 
-Extrapolating from two depths is wrong here. If a device has memory to spare, the compiler's schedule gathers parameters
-early and sums gradients late. A shallow model has memory to spare, and extrapolation would count arrays once per block
-that are held only once. On GPUs a line through two depths was also 14 % too low. So the model is compiled with all
-blocks. A GPU's compiler takes a minute or a few. A TPU's gets a memory limit of almost zero and the options that
-published runs use to gather parameters: it schedules to save memory and refuses the program before the long part of
-compilation, with an error that contains the needed memory.
+A line through two shallow models as they are compiled for a target is wrong. If a device has memory to spare, the
+compiler's schedule gathers parameters early and sums gradients late. A shallow model has memory to spare, and
+extrapolation would count arrays once per block that are held only once.
+
+So a TPU's compiler gets a memory limit of almost zero and the options that published runs use to gather parameters. It
+schedules to save memory and refuses the program before the long part of compilation, with an error that contains the
+needed memory. At any depth it then saves all it can, and a line through two depths is within 1 % of all blocks
+(`python -m benchmarks.forecasts_memory`). A GPU's compiler, for which the line was 14 % too low, compiles all blocks in
+a minute or a few.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -31,10 +35,11 @@ _OPTIONS = {  # by platform
     "tpu": {"xla_tpu_max_hbm_size_mib": "1", **COMPILER.of({COMPILER.name: "async_all_gather"})},
     "gpu": {},
 }
-LIMIT_S = 300.0  # for one answer; the published models, of up to 80 blocks, take about a minute
+DEPTHS = (8, 16)  # the blocks of a TPU's models to extrapolate from
+LIMIT_S = 300.0  # for one answer
 COUNTS = (16, 256)  # the device counts to extrapolate from; smaller slices gather all parameters at once
 NOTE = (
-    "Memory is the compiler's need for all blocks when it schedules to save memory. With memory to spare it uses more. "
+    "Memory is the compiler's need when it schedules to save memory. With memory to spare it uses more. "
     f"If it refuses the step on the device, set {SAVES_MEMORY}."
 )
 # By kind of chip: up to this many chips, the compiler gathers the parameters of all blocks first, even with these
@@ -48,7 +53,7 @@ NEAR = (
     "By its compiler a step needs {size} GB when it saves memory, a little more than the device has. A published run "
     "fitted there, so it is unknown whether the step fits."
 )
-UNSURE = 0.05  # how far above the device's memory, relative; MaxText's Llama 2 70B ran on v6e at 0.002
+UNSURE = 0.05  # how far above the device's memory, relative; MaxText's Llama 2 70B ran on v6e at 0.004
 SURE = 0.8  # the share of a GPU's memory up to which a line through two depths is believed
 LINE = (
     "By a line through two depths a step would need {size} GB. With all blocks the compiler uses less or more, so it "
@@ -64,23 +69,34 @@ Needs = dict[Family, dict[int, int]]  # bytes per device, by device count
 
 
 def needs(
-    experiment: str, config: ConfigDict, target: Target, folder: Path, console: Console
-) -> tuple[Needs, list[str]]:
-    """(the memory of each family by device count, sentences on points with unknown memory). The compiler's messages are
-    kept in `folder`. Raises UserError."""
+    experiment: str, config: ConfigDict, target: Target, folder: Path, console: Console, blocks: int, *,
+    whole: bool = False,
+) -> tuple[Needs, list[str]]:  # fmt: skip
+    """(the memory of each family by device count, sentences on points with unknown memory). blocks: of the model.
+    whole: compile all of them. The compiler's messages are kept in `folder`. Raises UserError."""
     from jaxbench.sweep import compile_only  # imported here, because only this needs jax
 
-    compile_only.run(
-        experiment, config, target.text, folder, console, options=_OPTIONS[target.platform], limit_s=LIMIT_S
-    )
-    sizes: Needs = {}
+    depths = DEPTHS if target.platform == "tpu" and blocks > DEPTHS[-1] and not whole else (blocks,)
+    config, options = copy.deepcopy(config), _OPTIONS[target.platform]
+    found: list[dict[tuple[Family, int], int]] = []
     unknown = []
-    for row in compiled.rows(RunFolder(folder)):
-        point, size = row.point, row.needed_bytes
-        if size is None:
-            unknown.append(f"The memory of {row.name} is unknown: {row.why}")
-        else:
-            sizes.setdefault((point["strategy"], point["scaling"], point["arm"]), {})[int(point["devices"])] = size
+    for depth in depths:
+        with config.unlocked():
+            config.model.layers = depth
+        place = folder / f"{depth}-blocks"
+        compile_only.run(experiment, config, target.text, place, console, options=options, limit_s=LIMIT_S)
+        found.append({})
+        for row in compiled.rows(RunFolder(place)):
+            point, size = row.point, row.needed_bytes
+            if size is None:
+                unknown.append(f"The memory of {row.name} is unknown: {row.why}")
+            else:
+                family = point["strategy"], point["scaling"], point["arm"]
+                found[-1][family, int(point["devices"])] = size
+    share = (blocks - depths[-1]) / max(1, depths[-1] - depths[0])
+    sizes: Needs = {}
+    for key in found[0].keys() & found[-1].keys():
+        sizes.setdefault(key[0], {})[key[1]] = round(found[-1][key] + share * (found[-1][key] - found[0][key]))
     return sizes, unknown
 
 

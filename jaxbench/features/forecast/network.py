@@ -130,6 +130,14 @@ def _near(collective: Collective, stride: int, unit: int) -> int:
     return 1 if collective.kind == "collective-permute" and near != collective.group else near
 
 
+def _across_s(collective: Collective, near: int, inside_s: float, between: AlphaBetaLink) -> float:
+    """The seconds of a collective across hosts or slices with `near` members each, which takes `inside_s` in one."""
+    share = 1 / near
+    if collective.kind == "all-to-all":  # every number is for one device only, so neighbours do not share the sending
+        share = (collective.group - near) / max(1, collective.group - 1)
+    return between.alpha_s + max(inside_s, share * collective.wire_bytes / between.bytes_per_s)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Slices:
     """TPU slices of `devices` devices each. between: the part of a device in the network that joins them. A collective
@@ -144,7 +152,7 @@ class Slices:
         if near == collective.group or not collective.wire_bytes:
             return self.inside.seconds(collective, stride)
         inside_s = self.inside.seconds(dataclasses.replace(collective, group=near), stride) if near > 1 else 0.0
-        return self.between.alpha_s + max(inside_s, collective.wire_bytes / (near * self.between.bytes_per_s))
+        return _across_s(collective, near, inside_s, self.between)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +179,7 @@ class Hosts:
             return inside.alpha_s + inside_s
         if self.between is None:
             raise UserError(NO_NETWORK)
-        return self.between.alpha_s + max(inside_s, collective.wire_bytes / (near * self.between.bytes_per_s))
+        return _across_s(collective, near, inside_s, self.between)
 
 
 @dataclass(frozen=True, kw_only=True)

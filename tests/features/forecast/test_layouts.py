@@ -14,7 +14,7 @@ from jaxbench.catalog import targets
 from jaxbench.core.expected_communication import StepFacts, verify
 from jaxbench.core.schema import Collective
 from jaxbench.features.forecast import estimate, forecasts, page, schedule, work
-from jaxbench.features.forecast.schedule import Copy, Loop, Wait
+from jaxbench.features.forecast.schedule import Copy, Loop, Send, Wait
 from jaxbench.features.forecast.work import Chip, Cost
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import parse
@@ -55,6 +55,17 @@ ABOUT = (
     '_xla_host_transfer_handler_name="xla_megascale_runtime",_xla_host_transfer_rendezvous="all-reduce.1_0",'
     '_xla_megascale_target="{1,2}x{0:3}",_xla_megascale_transfer_type="ALL_REDUCE"'
 )
+ACROSS = "data between slices"
+# What the TPU's compiler writes instead of ABOUT for an exchange among all devices, and for a ring that goes on in the
+# next slice.
+EXCHANGE = (
+    '_xla_host_transfer_rendezvous="all_to_all.1_0",_xla_megascale_target={{100000,100001,100003,100002,200000,200001,'
+    '200003,200002}},_xla_megascale_transfer_type="ALL_TO_ALL"'
+)
+RING = (
+    '_xla_host_transfer_rendezvous="ppermute.1_0",_xla_megascale_target={{100002->200000},{200002->100000}},'
+    '_xla_megascale_transfer_type="ONE_TO_ONE"'
+)
 
 
 def spent(seconds: float) -> Cost:
@@ -79,13 +90,28 @@ def test_copies_to_the_host_are_read_and_those_between_a_chips_memories_are_not(
 def test_what_slices_send_to_each_other_is_a_collective_over_the_first_axis():
     text, mesh = SLICES.replace("ABOUT", ABOUT), {"data": 2, "fsdp": 4}
     found = {(each.kind, each.axis, each.group): each.bytes for each in collective_counts.count(parse(text), mesh)}
-    assert found == {("all-reduce", "data", 2): 2048, ("all-reduce", "fsdp", 4): 2048}
+    assert found == {("all-reduce", ACROSS, 2): 2048, ("all-reduce", "fsdp", 4): 2048}
     sent = [event for event in schedule.read(text, mesh, CHIP) if not isinstance(event, Wait)]
     assert [(event.collective.axis, event.collective.group, event.stride) for event in sent] == [
-        ("fsdp", 4, 1), ("data", 2, 4)
+        ("fsdp", 4, 1), (ACROSS, 2, 4)
     ]  # fmt: skip
     waits = [event.name for event in schedule.read(text, mesh, CHIP) if isinstance(event, Wait)]
     assert waits == ["inside", "all-reduce.1_0"]
+
+
+@pytest.mark.parametrize(
+    ("about", "axis", "kind", "spans", "group", "stride"),
+    [
+        (EXCHANGE, "expert", "all-to-all", "expert", 8, 1),
+        (RING, "context", "collective-permute", "context between slices", 2, 4),
+    ],
+)
+def test_exchanges_and_rings_over_slices_are_counted_and_take_time(about, axis, kind, spans, group, stride):
+    text, mesh = SLICES.replace("ABOUT", about), {axis: 8}
+    found = {each.kind: each for each in collective_counts.count(parse(text), mesh)}[kind]
+    assert (found.axis, found.group, found.bytes) == (spans, group, 2048)
+    sent = {event.collective: event.stride for event in schedule.read(text, mesh, CHIP) if isinstance(event, Send)}
+    assert sent[found] == stride
 
 
 def test_what_slices_send_in_a_loop_counts_once_per_turn():
@@ -101,14 +127,13 @@ ENTRY %main (o: bf16[8,128]) -> bf16[8,128] {
 """
     module = parse(f"{header}%body{entry}\n{loop}")
     counted = {each.axis: each.bytes for each in collective_counts.count(module, {"data": 2, "fsdp": 4})}
-    assert counted == {"data": 3 * 2048, "fsdp": 3 * 2048}
+    assert counted == {ACROSS: 3 * 2048, "fsdp": 3 * 2048}
 
 
 def within(kind: str, elements: int, group: int, axis: str = "data") -> Collective:
     return Collective(kind=kind, count=1, bytes=4 * elements, elements=elements, axis=axis, group=group)
 
 
-ACROSS = "data between slices"
 # mlp with 25,450 parameters and two metrics under jit_auto on v5e:2x2x2, as the TPU's compiler divides the sum of its
 # gradients (`slices-jit_auto` of compiled_cases).
 SUM_OF_SLICES = (
@@ -139,6 +164,25 @@ def test_parts_that_are_filled_up_to_tiles_are_gathered_as_parts_of_a_sum():
     parameters = within("all-gather", 1_625_600, 2, "fsdp")
     one, other = collective_counts.flat((*found, parameters))
     assert (one.kind, one.elements, other) == ("all-reduce", 421_250, parameters)
+
+
+def test_a_sum_over_slices_and_an_axis_within_them_is_one_sum():
+    """gpt with 28,032 parameters and two metrics over data=2,context=4, and with experts over data=2,expert=4, as the
+    compiler divides them for v5e:2x2x2 (`slices-data2-context4` and `slices-data2-expert4` of compiled_cases)."""
+    ring = within("collective-permute", 163_840, 4, "context")
+    sums = (
+        within("all-gather", 27_328, 4, "context"), within("all-reduce", 28_034, 4, "context"),
+        within("all-reduce", 7_538, 2, ACROSS), ring,
+    )  # fmt: skip
+    numbers = [(each.kind, each.elements) for each in collective_counts.flat(sums) if each.elements]
+    assert numbers == [("all-reduce", 28_034), ("collective-permute", 163_840)]
+    experts = (
+        within("all-gather", 11_456, 4, "expert"), within("all-reduce", 11_847, 4, "expert"),
+        within("all-reduce", 36_663, 2, ACROSS),
+    )  # fmt: skip
+    assert [each.elements for each in collective_counts.flat(experts)] == [11_847, 33_408]  # 33,408 of experts
+    too_few = (*sums[:2], within("all-reduce", 7_000, 2, ACROSS))
+    assert collective_counts.flat(too_few) == too_few
 
 
 TILES = """\

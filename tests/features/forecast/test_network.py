@@ -47,6 +47,9 @@ def test_a_group_sends_through_as_many_adapters_as_it_has_members_on_a_host():
     assert hosts.seconds(message(10**9, 8), 8) == pytest.approx(1e-3 + 0.1)  # one member per host
     assert hosts.seconds(message(10**9, 8), 2) == pytest.approx(1e-3 + 0.025)  # four of them
     assert hosts.seconds(message(10**9, 1), 1) == 0.0
+    exchange = message(7 * 10**8, 8, "all-to-all")  # 100 MB to each of the seven others
+    assert hosts.seconds(exchange, 2) == pytest.approx(1e-3 + 0.04)  # four of them are on the other host
+    assert hosts.seconds(exchange, 8) == pytest.approx(1e-3 + 0.07)
 
 
 def test_every_target_has_its_links():
