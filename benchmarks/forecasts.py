@@ -100,14 +100,17 @@ def band(rows: Sequence[Judged], count: int = 0) -> tuple[float, float]:
     """(low, high): published over forecast for nine in ten further runs of a family, from its recent runs.
 
     The logarithms of published / forecast are taken as normal, with unknown mean and variance: Student's prediction
-    interval for one more value (Hahn and Meeker, Statistical Intervals, 1991, section 4.8). (0, inf) if fewer than two
-    runs are known. count: as if that many runs had this mean and variance; 0: their number.
+    interval for one more value (Hahn and Meeker, Statistical Intervals, 1991, section 4.8). Where more than one in ten
+    of the runs lies outside, the band is widened to contain nine in ten. (0, inf) if fewer than two runs are known.
+    count: as if that many runs had this mean and variance; 0: their number.
     """
     logs = [-math.log(row.over) for row in rows if row.year >= RECENT and not row.bound]
     if len(logs) < 2:
         return 0.0, math.inf
     mean, spread, count = statistics.fmean(logs), statistics.stdev(logs), count or len(logs)
     half = float(stats.t.ppf((1 + IN_BAND) / 2, count - 1)) * spread * math.sqrt(1 + 1 / count)
+    if count == len(logs):
+        half = max(half, sorted(abs(each - mean) for each in logs)[math.ceil(IN_BAND * count) - 1])
     return math.exp(mean - half), math.exp(mean + half)
 
 
