@@ -7,6 +7,7 @@ import signal
 
 import doorway
 import hypothesis
+import jax
 import pytest
 from doorway import UNOPTIMISED
 from thin import QUARTERS, in_quarter
@@ -20,6 +21,7 @@ hypothesis.settings.load_profile("jaxbench")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.set_threshold(50_000)  # tracing makes many long-lived objects: garbage collection took a tenth of the tests' time
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {UNOPTIMISED}".strip()
+jax.config.update("jax_traceback_in_locations_limit", 0)
 start_fake_cpu(8, pin=False, concurrent_collectives=12)
 # Drawing dominates the time of page tests, and a page shows only one of a figure's three formats.
 EVERY_FORMAT, canvas.FORMATS = canvas.FORMATS, ("svg",)

@@ -20,7 +20,7 @@ import jax
 ROOT = Path(__file__).resolve().parents[1]
 # Most of the tests' time is LLVM optimising programs that run once. Without the newer fusion emitters XLA compiles
 # another two times faster. From jax 0.11 on there are no others, and a process ends at an unknown flag.
-UNOPTIMISED = "--xla_backend_optimization_level=0"
+UNOPTIMISED = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 if jax.__version_info__ < (0, 11):
     UNOPTIMISED += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 # Test processes compile the same programs, so they share a cache per process of pytest. A user's processes compile
@@ -34,6 +34,7 @@ QUICKER = {
     "JAX_COMPILATION_CACHE_DIR": COMPILED,
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",  # the Python stack of each operation is a tenth of the time to compile
 }
 # The smallest sweep: two points of one strategy, two short rounds.
 QUICK = (

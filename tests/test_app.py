@@ -34,6 +34,7 @@ def test_the_version_is_a_line():
     assert done.returncode == 0 and done.stdout.startswith("jaxbench ") and done.stdout.count("\n") == 1
 
 
+@pytest.mark.full
 def test_a_run_folder_holds_everything(run):
     for name in ("manifest.json", "config.json", "records.jsonl", "summary.csv", "report.html"):
         assert (run / name).stat().st_size
