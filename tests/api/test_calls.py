@@ -112,7 +112,11 @@ def test_an_interrupted_or_killed_call_continues(elsewhere, number):
     assert "my_mlp: 1 points x 40 rounds" in done.stdout, "it shows its progress"
     run = jb.load(folder)
     # Not `run.ok`: on a busy machine the two clocks may disagree, and that is not what this test is about.
-    assert len(run.records[run.records.clock == 1]) == 40 and all(run.table["check_ok"])
+    assert (
+        len(run.records[run.records.clock == 1]) == 40
+        and all(run.table["check_ok"])
+        and (run.table.compile_s > 0).all()
+    )
     assert not [*folder.glob("*.pickle")] and [*folder.glob("cell-*.py")]
     for name in ("manifest.json", "config.json", "records.jsonl", "summary.csv", "report.html"):
         assert (folder / name).stat().st_size
