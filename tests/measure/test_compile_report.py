@@ -50,10 +50,12 @@ def test_parameter_count(name, parameters):
 
 @pytest.fixture
 def source_lines():
-    """In the text of a program, as in a user's process."""
+    """In the text of a program, which is compiled anew."""
     jax.config.update("jax_traceback_in_locations_limit", 10)
+    jax.config.update("jax_enable_compilation_cache", False)
     yield
     jax.config.update("jax_traceback_in_locations_limit", 0)
+    jax.config.update("jax_enable_compilation_cache", True)
 
 
 @pytest.mark.usefixtures("source_lines")

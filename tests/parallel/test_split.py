@@ -325,7 +325,7 @@ def records(tmp_path):
         """The last record of each point, in the order of the plan; each passed its checks, and there is a figure."""
         folder = tmp_path / name
         words = ("run", name, "--preset=smoke", f"--workdir={folder}", *(f"--config.{c}" for c in changes))
-        ended = jaxbench(*words, formats=("svg",))
+        ended = jaxbench(*words)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert list((folder / "figures").glob("*.svg"))
         found = {r.point: r for r in RunFolder(folder).records() if isinstance(r, schema.PointRecord)}
