@@ -61,7 +61,7 @@ def main() -> None:
         elif (path / "manifest.json").exists():
             build.write(path)
         else:
-            runs = [path / name for name in machine_command.EXPERIMENTS]
+            runs = [path / name for name in machine_command.EXPERIMENTS if (path / name).is_dir()]
             machine.write(path, runs, json.loads((path / machine_profile.NAME).read_text()))
         for file, was in kept.items():
             if not was:

@@ -321,6 +321,9 @@ def step_flops_done(point: MeasuredPoint) -> Gate:
     passport = point.record.passport
     # The larger count: the compiler's own leaves out library calls, and the parsed one knows products only.
     counts = (passport.product_flops_per_step, passport.compiler_flops_per_step)
+    if counts[0] is None and point.record.platform != "cpu" and passport.flops_per_step > OVERSTATED * (counts[1] or 0):
+        reason = "unknown: the program calls a library without a count of its FLOPs"
+        return Gate(name=FLOPS_DONE, passed=None, reason=reason)
     counted, least = max((count for count in counts if count), default=None), point.record.facts.get("least_work", 1.0)
     if counted is None or least >= 1 / OVERSTATED:
         return flops_done(passport.flops_per_step, counted)

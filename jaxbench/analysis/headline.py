@@ -51,8 +51,30 @@ def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[st
     }
     doubts = {name: reason for name, reason in reasons.items() if reason}
     sentences = [_sentence(largest) for name, largest in claims.items() if largest and name not in doubts]
+    if not sentences and not any(doubts.values()) and (known := _of_one_count(rows)):
+        return known
     # A run without a headline always says why, so that a missing sentence is never taken for a good result.
     return sentences or [f"No headline: {next(iter(doubts.values()), '') or _why_not(rows)}."]
+
+
+def _of_one_count(rows: list[Row]) -> list[str]:
+    """One sentence per strategy for a run of one device count, as on a machine with one GPU: its speed. []: it has
+    other counts, or a row that a gate refused."""
+    known = [row for row in rows if row.quotable and row.timing.step_s.has_interval]
+    if len({row.point.devices for row in rows}) != 1 or any(row.gate == "refused" for row in rows):
+        return []
+    first: dict[str, Row] = {}
+    for row in known:
+        first.setdefault(row.point.strategy, row)
+    sentences = []
+    for strategy, row in first.items():
+        rate = scaled(row.timing.examples_per_s.value, "").strip()
+        mfu = f", MFU {100 * row.use.mfu:.0f} %" if math.isfinite(row.use.mfu) else ""
+        sentences.append(
+            f"{strategy} on {devices(row.point.devices)}: {interval(row.timing.step_s, seconds)} per step, "
+            f"{rate} {row.point.unit}/s{mfu}. Scaling needs a second device count."
+        )
+    return sentences
 
 
 def _sentence(largest: list[Row]) -> str:

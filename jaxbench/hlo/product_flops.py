@@ -50,19 +50,22 @@ def count(module: Module) -> float | None:
     The text does not tell if a product is an opaque library call, or is in a loop of unknown length. A conditional
     counts as its most expensive branch.
     """
-    # The FLOPs of a library call are unknown here; `of_instruction` knows those of cuBLAS and cuDNN.
-    if not module.instructions or any(_LIBRARY.search(line.target) for line in module.instructions.values()):
+    if not module.instructions:
+        return None
+    calls = (line for line in module.instructions.values() if _LIBRARY.search(line.target))
+    if any(not of_instruction(call, module) for call in calls):
         return None
     return _cost(module.entry, module, {})
 
 
 def of_instruction(line: Instruction, module: Module) -> float:
-    """FLOPs of the products in one instruction, including a GPU's library calls; 0 without a product.
+    """FLOPs of the products in one instruction, including a GPU's library calls; 0 without a product."""
+    return _instruction(line, module, {}) or 0.0
 
-    The FLOPs of a library call come from the dimensions that cuBLAS contracts and the window that cuDNN slides.
-    """
-    if line.opcode != "custom-call":
-        return _instruction(line, module, {}) or 0.0
+
+def _library_call(line: Instruction, module: Module) -> float:
+    """FLOPs of a call of cuBLAS, from the dimensions that it contracts, or of cuDNN, from the window that it slides; 0
+    for any other call."""
     shapes, out = [_shape_of(name, module) for name in line.operands[:2]], line.shape
     if dims := _library_dims(line, "contracting"):
         return 2.0 * math.prod(out) * math.prod(shapes[0][dim] for dim in dims)
@@ -84,6 +87,8 @@ def _cost(name: str, module: Module, known: dict[str, float | None]) -> float | 
 
 
 def _instruction(line: Instruction, module: Module, known: dict[str, float | None]) -> float | None:
+    if line.opcode == "custom-call":
+        return _library_call(line, module)
     if line.opcode == "dot":
         left = _shape_of(line.operands[0], module)
         return 2.0 * math.prod(line.shape) * math.prod(left[dim] for dim in line.dims("lhs_contracting_dims"))

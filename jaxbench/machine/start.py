@@ -32,6 +32,8 @@ Options = dict[str, Any]  # XLA's compiler options
 LARGE = 1.5e10  # FLOPs of one run: without optimization it takes seconds on one core
 # LLVM's first level, in one module: deep models take seconds longer to compile, and half to two thirds of the run time.
 _A_LITTLE: Options = {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
+# By default XLA times variants of each product on the GPU, which takes minutes for a model of many shapes.
+_UNTUNED: Options = {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}
 
 
 def only_cpu_here() -> None:
@@ -102,6 +104,8 @@ def run_once_options(flops: float = 0.0) -> Options:
 
     flops: of one run.
     """
+    if jax.default_backend() == "gpu":
+        return dict(_UNTUNED)
     if jax.default_backend() != "cpu":
         return {}
     # On the CPU, LLVM spends most of a short run optimizing. Without optimization these programs compile in a quarter

@@ -93,7 +93,14 @@ def of_rounds(
     sets = manifest["plan"].get("sets")  # in older plans, processes ran in sequence
     shared = f"{sets} sets of processes" if sets else f"{last['rounds'] // about['rounds_each']} processes"
     count = f"{last['rounds']} rounds in {shared}"
-    widest = f"{last['point']} is known to ± {100 * last['half_width']:.1f} points"
+    # While sets of processes follow each other, as on accelerators, a look has no interval, but the page has.
+    half, point = last["half_width"], last["point"]
+    if half is None:
+        half, point = max(half_widths(rows), default=(None, ""))
+    if half is None:
+        widest = "no confidence interval is known"
+    else:
+        widest = f"{point} is known to ± {100 * half:.1f} points"
     if about["ended"] == "precise":
         # A closing round of each set follows the look that ended the run, and may widen an interval.
         ended = f"Stopped after {count}, once every confidence interval was within ± {GOAL}. At the end {widest}."
@@ -102,7 +109,9 @@ def of_rounds(
         "budget": (f"its budget of {about['budget_s']:g} s for rounds is spent", "--config.measure.budget_s"),
         "processes": ("it has reached its limit of processes", "--config.measure.processes"),
     }[about["ended"]]
-    wide = [point for point in points if point.point == last["point"]] or points
+    if half is not None and half <= HALF_WIDTH:
+        return [" ".join([f"Stopped after {count}, because {means}. At the end {widest}.", *_left_out(points)])]
+    wide = [each for each in points if each.point == point] or points
     ended = f"Stopped after {count}, because {means}: {widest}, not to ± {GOAL}."
     return [" ".join([ended, *_left_out(points), *_reasons(wide, controls)]), f"A larger {more} allows more rounds."]
 

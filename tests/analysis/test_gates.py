@@ -369,6 +369,18 @@ def test_the_truth_passes(tmp_path: Path) -> None:
     assert headlines(list(rows.values()))[0].startswith("shard_map: strong efficiency 89.9 %")
 
 
+@pytest.mark.parametrize(("platform", "refused"), [("cpu", True), ("gpu", False)])
+def test_flops_in_a_library_without_a_count_are_unknown_on_a_gpu(tmp_path: Path, platform: str, refused: bool) -> None:
+    """There most products are library calls, which XLA's own count leaves out."""
+
+    def lie(point: Any) -> Any:
+        small = of_passport(product_flops_per_step=None, compiler_flops_per_step=1.0)(point)
+        return dataclasses.replace(small, record=dataclasses.replace(small.record, platform=platform))
+
+    gate = next(gate for gate in next(iter(told(tmp_path, lie).values())).gates if gate.name == gates.FLOPS_DONE)
+    assert gate.passed is (False if refused else None)
+
+
 @pytest.mark.parametrize("kind", ["cpu", "NVIDIA H200"])
 def test_times_divided_by_a_thousand(tmp_path: Path, kind: str) -> None:
     lie = of_rounds(

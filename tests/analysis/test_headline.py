@@ -395,6 +395,12 @@ def test_no_headline_says_why(tmp_path: Path, facts: dict[str, Any], why: str) -
     assert sentence.startswith("No headline") and why in sentence
 
 
+def test_a_run_on_one_device_says_how_fast_it_is(tmp_path: Path) -> None:
+    (sentence,) = headlines(list(analyse(tmp_path, devices=(1,)).values()))
+    assert sentence.startswith("shard_map on 1 device: 12.3 ms [12.1 ms, 12.5 ms] per step, 20.8 k images/s")
+    assert sentence.endswith("Scaling needs a second device count.")
+
+
 @pytest.mark.parametrize("clocks", [1.0, 9.0])
 def test_a_smoke_run_says_how_many_points_are_right(tmp_path: Path, clocks: float) -> None:
     """Also if a gate refused a point because one of three rounds was disturbed: no speed was measured anyway."""

@@ -213,6 +213,22 @@ def test_a_convolution(stride, groups):
     assert product_flops.count(compiled(convolve, image, kernel)) == 2.0 * 2 * side * side * 6 * 9 * 4 / groups
 
 
+def test_the_library_calls_of_a_gpu_count_by_what_they_contract_and_slide():
+    """XLA's own count leaves them out, so a GPU's program seemed to have a hundredth of its FLOPs."""
+    dims = '"lhs_contracting_dimensions":["2"],"rhs_contracting_dimensions":["2"],"lhs_batch_dimensions":["0"]'
+    slides = "window={size=5x5 pad=2_2x2_2}, dim_labels=b01f_o01i->b01f"
+    text = f"""ENTRY %m (image: f32[8,28,28,1], kernel: f32[16,5,5,1], a: f32[4,8,32], b: f32[4,16,32]) -> f32[] {{
+  %image = f32[8,28,28,1]{{3,2,1,0}} parameter(0)
+  %kernel = f32[16,5,5,1]{{3,2,1,0}} parameter(1)
+  %a = f32[4,8,32]{{2,1,0}} parameter(2)
+  %b = f32[4,16,32]{{2,1,0}} parameter(3)
+  %c = (f32[8,28,28,16], u8[0]) custom-call(%image, %kernel), {slides}, custom_call_target="__cudnn$convForward"
+  ROOT %p = (f32[4,8,16]) custom-call(%a, %b), custom_call_target="__cublas$lt$matmul", backend_config={{{dims}}}
+}}
+"""
+    assert product_flops.count(parse(text)) == 2.0 * 8 * 28 * 28 * 16 * 25 + 2.0 * 4 * 8 * 16 * 32
+
+
 @pytest.mark.parametrize(
     "text",
     ['ENTRY %m () -> f32[] {\n  ROOT %g = f32[8]{0} custom-call(%a), custom_call_target="__cublas$gemm"\n}\n', ""],

@@ -20,7 +20,7 @@ from jaxbench.features.time_to_target import page as targets
 from jaxbench.report import build
 
 COMMITTED = Path(__file__).resolve().parents[2] / "docs" / "figures"
-QUICK = ("cnn", "ladder", "remat", "time_to_target", "zero", "machine/collectives")
+QUICK = ("cnn", "h100/cnn", "h100/gpt", "ladder", "remat", "time_to_target", "zero", "machine/collectives")
 FULL = ("versus", "machine/dispatch", "machine/matmul", "machine/stream", "machine/transfer")
 
 

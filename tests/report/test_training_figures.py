@@ -501,8 +501,12 @@ def test_the_users_settings_are_left_alone(tmp_path: Path) -> None:
     assert dict(matplotlib.rcParams) == before and logging.getLogger("fontTools").level == level
 
 
-@pytest.mark.parametrize(("low", "high"), [(1.0, 1.2), (1.0, 2.0), (1800.0, 4200.0), (3.0, 7e6), (0.02, 0.3)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(1.0, 1.2), (1.0, 2.0), (1800.0, 4200.0), (3.0, 7e6), (0.02, 0.3), (9e5, 1.8e6)]
+)
 def test_ticks_are_few_round_and_inside(low: float, high: float) -> None:
     ticks = round_ticks(low, high)
     assert 2 <= len(ticks) <= 7
     assert all(low <= tick <= high for tick in ticks)
+    # No label on its neighbour's: on a logarithmic axis, two stand at least half of an even distance apart.
+    assert min(b / a for a, b in zip(ticks, ticks[1:], strict=False)) >= (high / low) ** (0.5 / 7)

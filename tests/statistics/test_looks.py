@@ -248,6 +248,15 @@ def ended(path, noise, **changes):
     return sentences.of_rounds(manifest, [row.point for row in rows], rows=rows)
 
 
+def test_sets_that_follow_each_other_have_the_interval_of_the_page(tmp_path):
+    """Their looks have none: no two processes share a time. On the first GPU, the sentence about rounds failed."""
+    look = {"rounds": 6, "ended": "budget", "half_width": None, "point": "", "spent_s": 30.0}
+    (said,) = ended(tmp_path / "quiet", QUIET, ended="budget", looks=[look])
+    assert "its budget of 60 s for rounds is spent. At the end " in said
+    said, more = ended(tmp_path / "noisy", NOISY, ended="budget", looks=[look])
+    assert "points, not to ± 3 points" in said and "budget_s" in more
+
+
 def test_a_run_that_was_stopped_by_hand_is_no_precise_one(tmp_path):
     """Looking after each round and stopping at a favourable number gives an interval without coverage."""
     assert ended(tmp_path / "quiet", QUIET)[0].startswith(

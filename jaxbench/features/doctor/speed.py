@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from jaxbench.analysis.quantities import percent
 from jaxbench.digits import digits
 from jaxbench.features.doctor.finding import DoctorFinding, Result, check, graded
 from jaxbench.machine.cores import physical_cores
@@ -165,8 +166,8 @@ def granted(rates: CoreRates) -> Result:
 @check("cores side by side")
 def side_by_side(rates: CoreRates) -> Result:
     share, rounds = worth(rates), len(rates.alone)
-    percent = f"{100 * share.value:.0f} % [{100 * share.lo:.0f}, {100 * share.hi:.0f}]"
-    message = f"With all cores busy, a core runs at {percent} of its speed alone ({rounds} rounds)"
+    speed = percent(share, fine=False)  # many cores leave time for few rounds, and few have no interval
+    message = f"With all cores busy, a core runs at {speed} of its speed alone ({rounds} rounds)"
     advice = "Compare scaling efficiencies with this ceiling; check turbo, hyper-threads and other load."
     numbers = {"core_worth": share.value, "core_worth_lo": share.lo, "core_worth_hi": share.hi, "rounds": rounds}
     return graded(1 - share.value, *LOSS), f"{message}: no program can scale more efficiently.", advice, numbers

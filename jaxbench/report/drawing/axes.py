@@ -122,7 +122,14 @@ def round_ticks(low: float, high: float, *, base: int = 10, max_ticks: int = 7) 
         ticks = [digit * 10.0**decade for decade in decades for digit in digits if low <= digit * 10.0**decade <= high]
         if len(ticks) >= 3:
             break
-    return ticks[:: -(-len(ticks) // max_ticks)] if ticks else [low, high]
+    if len(ticks) <= max_ticks:
+        return ticks or [low, high]
+    # Steps of the finest digits grow tenfold at a power of ten, so that every n-th one may stand on its neighbour.
+    apart, kept = (high / low) ** (1 / max_ticks), ticks[:1]
+    for tick in ticks[1:]:
+        if tick >= apart * kept[-1]:
+            kept.append(tick)
+    return kept
 
 
 def entitle(axes: Axes, title: str = "", *, x: str = "", y: str = "") -> None:

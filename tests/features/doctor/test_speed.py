@@ -29,6 +29,10 @@ def test_two_cores_that_are_one(rate: float, state: str) -> None:
     assert found.numbers["core_worth_lo"] <= found.numbers["core_worth"] <= found.numbers["core_worth_hi"]
 
 
+def test_few_rounds_have_no_interval() -> None:
+    assert "runs at 85 % of its speed alone (3 rounds)" in speed.side_by_side(rates(together_rate=85, rounds=3)).message
+
+
 @pytest.mark.parametrize(("share", "state"), [(0.99, "good"), (0.9, "doubtful"), (0.5, "bad")])
 def test_cores_that_are_not_granted(share: float, state: str) -> None:
     found = speed.granted(rates(share=share))
