@@ -61,7 +61,8 @@ def draw_blocks(run: RunReport) -> Figure | None:
     for (marker, colour, warm), ats in drawn.items():
         face = "none" if warm and marker != "x" else colour
         style: marks.Style = {"color": colour} if marker == "x" else {"facecolors": face, "edgecolors": colour}
-        axes.scatter(*np.transpose(ats), s=9, marker=marker, linewidths=0.6, zorder=2, **style)
+        x, y = np.transpose(ats)
+        axes.scatter(x, y, s=9, marker=marker, linewidths=0.6, zorder=2, **style)
     shapes = {marker for marker, *_ in drawn}
     for height, text in ((-EDGE, f"+{100 * REACH:.0f} %"), (0, "median"), (EDGE, f"−{100 * REACH:.0f} %")):
         axes.axhline(height, color=GREY, linewidth=0.4, linestyle=":", zorder=0)  # only the first row shows the scale
