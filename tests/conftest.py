@@ -7,8 +7,9 @@ import signal
 
 import doorway
 import hypothesis
+import jax
 import pytest
-from doorway import UNOPTIMISED
+from doorway import COMPILED, UNOPTIMISED
 from thin import QUARTERS, in_quarter
 
 from jaxbench.machine.start import start_fake_cpu
@@ -20,6 +21,11 @@ hypothesis.settings.load_profile("jaxbench")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 gc.set_threshold(50_000)  # tracing makes many long-lived objects: garbage collection took a tenth of the tests' time
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {UNOPTIMISED}".strip()
+jax.config.update("jax_traceback_in_locations_limit", 0)
+# Many tests build the same programs anew. Not shared by all processes of pytest: JAX does not write it atomically.
+jax.config.update("jax_compilation_cache_dir", COMPILED)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 start_fake_cpu(8, pin=False, concurrent_collectives=12)
 # Drawing dominates the time of page tests, and a page shows only one of a figure's three formats.
 EVERY_FORMAT, canvas.FORMATS = canvas.FORMATS, ("svg",)
@@ -39,7 +45,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> None:
     # Drawing takes half of a short run's time, and test_every_figure.py draws each figure, so only `make test-all`
     # draws those of every run.
-    doorway.drawn = ("svg",) if item.get_closest_marker("full") else ()
+    doorway.drawn = item.get_closest_marker("full") is not None
 
 
 @pytest.fixture

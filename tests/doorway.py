@@ -20,7 +20,7 @@ import jax
 ROOT = Path(__file__).resolve().parents[1]
 # Most of the tests' time is LLVM optimising programs that run once. Without the newer fusion emitters XLA compiles
 # another two times faster. From jax 0.11 on there are no others, and a process ends at an unknown flag.
-UNOPTIMISED = "--xla_backend_optimization_level=0"
+UNOPTIMISED = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 if jax.__version_info__ < (0, 11):
     UNOPTIMISED += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 # Test processes compile the same programs, so they share a cache per process of pytest. A user's processes compile
@@ -34,6 +34,7 @@ QUICKER = {
     "JAX_COMPILATION_CACHE_DIR": COMPILED,
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    "JAX_TRACEBACK_IN_LOCATIONS_LIMIT": "0",  # the Python stack of each operation is a tenth of the time to compile
 }
 # The smallest sweep: two points of one strategy, two short rounds.
 QUICK = (
@@ -47,7 +48,7 @@ QUICK = (
 QUICK_MLP = (*QUICK, "--config.optimizer.name=sgd", "--config.optimizer.learning_rate=0.1")
 
 
-drawn: tuple[str, ...] = ()  # set by conftest.py for each test
+drawn = False  # whether runs of `jaxbench` have figures; set by conftest.py for each test
 
 
 def command(*words: str) -> list[str]:
@@ -70,7 +71,7 @@ def _forking() -> subprocess.Popen[str]:
     return process
 
 
-# Drawing dominates a short run; test_app.py checks the figures of one in all formats.
+# Drawing dominates a short run; api/test_calls.py checks the figures of one in all formats.
 _SKETCH = "from jaxbench import app; from jaxbench.report.drawing import canvas; canvas.FORMATS = ('svg',); app.main()"
 
 
@@ -79,18 +80,13 @@ def sketching(*words: str) -> list[str]:
     return [sys.executable, "-c", _SKETCH, *words]
 
 
-def jaxbench(
-    *words: str, cwd: Path | None = None, limit_s: float = 240, formats: tuple[str, ...] = ()
-) -> subprocess.CompletedProcess[str]:
-    """Runs a command to its end, in a process that begins with the app's imports; `command` is for a new process.
-
-    formats: of the figures. By default those of the pages in further cases of products (`full`), and none in others.
-    """
-    ran, forking, formats = sketching(*words), _forking(), formats or drawn
+def jaxbench(*words: str, cwd: Path | None = None, limit_s: float = 240) -> subprocess.CompletedProcess[str]:
+    """Runs a command to its end, in a process that begins with the app's imports; `command` is for a new process."""
+    ran, forking = sketching(*words), _forking()
     assert forking.stdin and forking.stdout
     with tempfile.NamedTemporaryFile("r+") as out, tempfile.NamedTemporaryFile("r+") as err:
         asked = {"command": ran, "words": words, "cwd": str(cwd or ROOT), "environment": environment()}
-        forking.stdin.write(json.dumps({**asked, "out": out.name, "err": err.name, "formats": formats}) + "\n")
+        forking.stdin.write(json.dumps({**asked, "out": out.name, "err": err.name, "drawn": drawn}) + "\n")
         forking.stdin.flush()
         pid = int(forking.stdout.readline())
         limit = threading.Timer(limit_s, os.kill, (pid, signal.SIGKILL))

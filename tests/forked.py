@@ -63,7 +63,7 @@ if __name__ == "__main__":
     from jaxbench.report import views
     from jaxbench.report.drawing import canvas
 
-    canvas.FORMATS = command["formats"] or ["svg"]
-    if not command["formats"]:
+    canvas.FORMATS = ("svg",)
+    if not command["drawn"]:
         views.pictures = lambda run: []
     app.main()

@@ -29,6 +29,16 @@ def verdicts(workload: TrainWorkload, program: parallel.Program, reference: obje
     return parameters, expected_communication.judge(workload, program, report, BATCH), report
 
 
+def assert_right(
+    workload: TrainWorkload, program: parallel.Program, reference: object = None, options: dict | None = None
+):
+    """The compile report. Asserts the parameters of one device and the expected communication."""
+    parameters, collectives, report = verdicts(workload, program, reference, options)
+    assert parameters.ok, parameters.reason
+    assert collectives.ok, collectives.reason
+    return report
+
+
 def _perturbed(workload, reference, batch):
     """Compiles the initial state only if a parameter is far enough from the reference to need it."""
     yield from perturbed(reference, initial_state(workload, KEY, device=jax.devices()[0]), batch)

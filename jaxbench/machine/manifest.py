@@ -91,6 +91,7 @@ def environment() -> dict[str, str]:
     return {name: os.environ[name] for name in sorted(chosen)}
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     installed = {each.name.lower(): each.version for each in metadata.distributions() if each.name}
     plugins = {name: version for name, version in installed.items() if name.startswith(PLUGINS)}

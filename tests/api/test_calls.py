@@ -16,11 +16,6 @@ from thin import thin
 import jaxbench as jb
 from jaxbench.api import calls
 
-QUICK = dict(
-    preset="smoke", strategy="jit_auto", scaling="strong", mesh={"platform": "cpu"},
-    measure={"rounds": 2, "block_s": 0.001}, optimizer={"name": "sgd", "learning_rate": 0.1},
-)  # fmt: skip
-
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
@@ -50,17 +45,6 @@ def test_settings_become_the_words_of_the_command_line():
     # fmt: on
 
 
-def test_a_run_measures_shows_its_progress_and_returns_a_table(capsys):
-    run = jb.run("mlp", devices=[1, 2], **QUICK)
-    assert run.ok and run.table["devices"].tolist() == [1, 2] and (run.table["step_s"] > 0).all()
-    assert len(run.records) == len(run.records.dropna()) >= 4
-    assert run.path.parent == Path("results") and run.path.name.startswith("mlp-") and "figures" in os.listdir(run.path)
-    assert "mlp: 2 points x 2 rounds" in capsys.readouterr().out
-    assert not (run.path / calls.CALL).exists()
-    command = json.loads((run.path / "manifest.json").read_text())["command"]
-    assert command[:3] == ["jaxbench", "run", "mlp"] and "--config.mesh.devices=1,2" in command
-
-
 @pytest.mark.parametrize(
     ("model", "settings", "words"),
     thin(
@@ -69,7 +53,7 @@ def test_a_run_measures_shows_its_progress_and_returns_a_table(capsys):
             ("mlp", {"bacth": 3}, ["run", "mlp", "--config.bacth=3"]),
             ("mlp", {"batch": -1}, ["run", "mlp", "--config.batch=-1"]),
         ],
-        2,
+        1,
     ),
 )
 def test_errors_are_the_sentence_of_the_command_line_and_leave_nothing(model, settings, words):
@@ -102,8 +86,10 @@ def my_mlp(config):
     config.model, config.optimizer = settings.model, settings.optimizer
     return mlp.build(config)
 
-print(jb.run(my_mlp, devices=1, preset="smoke", strategy="jit_auto", scaling="strong", mesh={"platform": "cpu"},
-    measure={"rounds": 40, "processes": 1, "block_s": 0.02}).path)
+run = jb.run(my_mlp, devices=[1], preset="smoke", strategy="jit_auto", scaling="strong", mesh={"platform": "cpu"},
+    measure={"rounds": 40, "processes": 1, "block_s": 0.02})
+print(run.table.devices.tolist(), (run.table.step_s > 0).all(), len(run.records) == len(run.records.dropna()) >= 40)
+print(run.path)
 """
 
 
@@ -122,11 +108,22 @@ def test_an_interrupted_or_killed_call_continues(elsewhere, number):
         assert "KeyboardInterrupt: Finished measurements are kept in 'results/my_mlp-" in said
     (folder,) = Path("results").iterdir()
     done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0 and done.stdout.splitlines()[-1] == str(folder), done.stderr
+    assert done.returncode == 0 and done.stdout.splitlines()[-2:] == ["[1] True True", str(folder)], done.stderr
+    assert "my_mlp: 1 points x 40 rounds" in done.stdout, "it shows its progress"
     run = jb.load(folder)
     # Not `run.ok`: on a busy machine the two clocks may disagree, and that is not what this test is about.
-    assert len(run.records[run.records.clock == 1]) == 40 and all(run.table["check_ok"])
+    assert (
+        len(run.records[run.records.clock == 1]) == 40
+        and all(run.table["check_ok"])
+        and (run.table.compile_s > 0).all()
+    )
     assert not [*folder.glob("*.pickle")] and [*folder.glob("cell-*.py")]
+    for name in ("manifest.json", "config.json", "records.jsonl", "summary.csv", "report.html"):
+        assert (folder / name).stat().st_size
+    assert {file.suffix for file in (folder / "figures").iterdir()} == {".svg", ".png", ".pdf"}
+    assert not (folder / calls.CALL).exists()
+    command = json.loads((folder / "manifest.json").read_text())["command"]
+    assert command[:2] == ["jaxbench", "run"] and "--config.mesh.devices=1" in command
 
 
 def rounds():

@@ -3,6 +3,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import linen as nn
 
@@ -35,5 +36,6 @@ def build(config):
         init=model.init,
         loss=classification(model, inputs="x", labels="y"),
         optimizer=optax.sgd(0.1),
+        data={"x": np.ones((160, 16), np.float32), "y": np.zeros(160, np.int32)},
         example={"x": Field((16,)), "y": Field((), jnp.int32, classes=5)},
     )

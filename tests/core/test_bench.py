@@ -134,7 +134,7 @@ def settings(*trainings: str, processes: str = "1") -> SimpleNamespace:
 @pytest.mark.full
 def test_two_trainings_share_a_core_and_each_is_timed_and_checked(tmp_path):
     words = (*QUICK_MLP, "--config.mesh.devices=1", "--config.lever.trainings=1,2", "--config.measure.processes=1")
-    done = jaxbench("run", "mlp", f"--workdir={tmp_path / 'run'}", *words, formats=("svg",))
+    done = jaxbench("run", "mlp", f"--workdir={tmp_path / 'run'}", *words)
     assert done.returncode == 0, done.stdout + done.stderr
     run = RunFolder(tmp_path / "run")
     alone, both = "jit_auto/strong/1/trainings=1", "jit_auto/strong/1/trainings=2"

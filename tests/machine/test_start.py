@@ -155,10 +155,11 @@ def test_without_jit_no_verb_begins(verb, monkeypatch):
 
 
 STRICT = {"JAX_NUMPY_DTYPE_PROMOTION": "strict", "JAX_TRANSFER_GUARD": "disallow"}
-SEVERAL = ["run", "mlp", *QUICK_MLP, "--config.strategy=jit_auto,shard_map,fsdp", "--config.mesh.devices=2"]
+RUN = ["run", "mlp", *QUICK_MLP, "--config.mesh.devices=2"]
+STRICTLY = {"fsdp": [*RUN, "--config.strategy=fsdp"], "others": [*RUN, "--config.strategy=jit_auto,shard_map"]}
 
 
-@pytest.mark.parametrize("words", thin([SEVERAL, ["try", "mlp"]], 1), ids=lambda words: words[0])
+@pytest.mark.parametrize("words", thin([*STRICTLY.values(), ["try", "mlp"]], 1), ids=lambda words: words[-1])
 def test_strict_settings_do_not_stop_us(words, tmp_path):
     environ = {**environment(), **STRICT}
     done = subprocess.run(sketching(*words), capture_output=True, text=True, env=environ, cwd=tmp_path)

@@ -48,6 +48,17 @@ def test_parameter_count(name, parameters):
     assert sum(leaf.size for leaf in jax.tree.leaves(params)) == parameters
 
 
+@pytest.fixture
+def source_lines():
+    """In the text of a program, which is compiled anew."""
+    jax.config.update("jax_traceback_in_locations_limit", 10)
+    jax.config.update("jax_enable_compilation_cache", False)
+    yield
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    jax.config.update("jax_enable_compilation_cache", True)
+
+
+@pytest.mark.usefixtures("source_lines")
 def test_a_program_is_the_same_whoever_has_it_compiled():
     def compiled(width=5):
         workload = linear_workload()

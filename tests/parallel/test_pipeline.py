@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from strategy_cases import BATCH
+from strategy_cases import BATCH, assert_right
 from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
@@ -95,12 +95,7 @@ def test_1f1b_keeps_k_micro_batches_and_gpipe_all(remat):
 @pytest.mark.full
 def test_recomputation_changes_no_parameters():
     for remat in KEPT:
-        workload, program, reference = built("stage=2,tensor=2", "1f1b", 4, remat)
-        compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)
-        verdict = check.judge(check.train(program, compiled.call, KEY, batch), reference, workload)
-        assert verdict.ok, verdict.reason
-        found = expected_communication.judge(workload, program, compiled.report, BATCH)
-        assert found.ok, found.reason
+        assert_right(*built("stage=2,tensor=2", "1f1b", 4, remat))
 
 
 def test_activations_in_the_hosts_memory_are_refused():
@@ -190,12 +185,8 @@ def test_all_work_is_done_once_and_after_what_it_needs(name, stages, micro_batch
         assert when[FORWARD, m, place - 1] < when[FORWARD, m, place]
         assert when[BACKWARD, m, place - 1] > when[BACKWARD, m, place]
         assert when[BACKWARD, m, places[-1]] > when[FORWARD, m, places[-1]]
-
-
-@pytest.mark.parametrize(("name", "stages", "micro_batches"), CASES_schedule)
-def test_the_idle_share_is_the_published_one(name, stages, micro_batches):
-    bubble = (stages - 1) / (schedule.CHUNKS[name] * micro_batches + stages - 1)
-    assert np.mean(schedule.make(name, stages, micro_batches).kind == schedule.IDLE) == pytest.approx(bubble)
+    bubble = (stages - 1) / (chunks * micro_batches + stages - 1)
+    assert np.mean(made.kind == schedule.IDLE) == pytest.approx(bubble), "the published idle share"
 
 
 @pytest.mark.parametrize(("stages", "micro_batches"), SIZES)

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 import pytest
 from jax.sharding import AxisType, PartitionSpec
-from strategy_cases import BATCH, verdicts
+from strategy_cases import BATCH, assert_right, verdicts
 from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
@@ -69,9 +69,7 @@ def case():
 def test_same_parameters_and_expected_communication(words, devices):
     workload = experiment_workload("mlp", **{"lever.reduction": words})
     program = build_program(workload, "shard_map", jax.devices()[:devices], {"reduction": words})
-    parameters, collectives, report = verdicts(workload, program, case()[1])
-    assert parameters.ok, parameters.reason
-    assert collectives.ok, collectives.reason
+    report = assert_right(workload, program, case()[1])
     assert report.collectives or devices == 1
 
 
@@ -92,9 +90,7 @@ def test_gradients_that_the_optimizer_leaves_out_need_not_travel(words, monkeypa
     monkeypatch.setattr(data_parallel, "BUCKET_BYTES", 64)
     workload, reference = frozen_case()
     program = build_program(workload, "shard_map", jax.devices()[:2], {"reduction": words})
-    parameters, collectives, _ = verdicts(workload, program, reference)
-    assert parameters.ok, parameters.reason
-    assert collectives.ok, collectives.reason
+    assert_right(workload, program, reference)
 
 
 def test_a_ring_takes_its_steps():

@@ -14,7 +14,7 @@ import optax
 import pytest
 from broken_strategies import naive
 from jax.sharding import AxisType, PartitionSpec
-from strategy_cases import BATCH, stateful, verdicts
+from strategy_cases import BATCH, assert_right, stateful, verdicts
 from thin import covering, thin
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
@@ -139,9 +139,7 @@ def test_reduced_precision_can_be_checked(name, dtype):
         name, **{"lever.precision": dtype, "optimizer.name": "sgd", "optimizer.learning_rate": 0.1}
     )
     # shard_map: under jit, XLA's CPU partitioner gathers whole activations of a float16 convolution, which is reported
-    parameters, collectives, _ = verdicts(workload, parallel.build("shard_map", workload, jax.devices()[:2]))
-    assert parameters.ok, parameters.reason
-    assert collectives.ok, collectives.reason
+    assert_right(workload, parallel.build("shard_map", workload, jax.devices()[:2]))
 
 
 def test_a_strategy_that_never_averages_fails_both_checks():

@@ -12,15 +12,29 @@ from typing import Any
 import fabricate_cases as fab
 import pytest
 from fabricate_cases import Made
+from matplotlib.figure import Figure
 
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
 from jaxbench.report import run_report, views
+from jaxbench.report.drawing import canvas
 from jaxbench.report.run_report import RunReport
 
 GPU: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200")
 GPU_MANIFEST: dict[str, Any] = dict(platform="gpu", device_kind="NVIDIA H200", devices=8)
 WRONG = schema.Verdict(name="result", ok=False, reason="3 values are wrong", value=3.0, limit=0.0)
+
+
+SVG = b'<svg width="504pt" height="200pt" viewBox="0 0 504 200" xmlns="x"><path d="M0 0h504v200z"/></svg>\n'
+
+
+@contextmanager
+def blank() -> Iterator[None]:
+    """Figures written inside are made, with their captions and files, but neither laid out nor rendered."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(canvas, "lay_out", lambda figure: None)
+        patch.setattr(Figure, "savefig", lambda figure, file, **about: file.write(SVG))
+        yield
 
 
 @contextmanager

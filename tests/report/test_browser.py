@@ -71,8 +71,8 @@ def laid_out(pages: Mapping[str, str], width: int, folder: Path, options: Sequen
     return dict(zip(pages, json.loads(unescape(body[1])), strict=True))
 
 
-SVG = b'<svg width="504pt" height="200pt" viewBox="0 0 504 200" xmlns="x"><path d="M0 0h504v200z"/></svg>'
-PICTURES = [Picture(name=name, svg=SVG, caption="A caption that is long enough for a line. " * 3) for name in "abc"]
+CAPTION = "A caption that is long enough for a line. " * 3
+PICTURES = [Picture(name=name, svg=runs.SVG, caption=CAPTION) for name in "abc"]
 
 
 def compiled(path: Path) -> Path:

@@ -51,6 +51,7 @@ def renamed(made: fab.Made, **changes: Any) -> fab.Made:
 
 
 @pytest.mark.parametrize("view", thin(list(runs.VIEWS), 2))
+@runs.blank()
 def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path, view: str) -> None:
     made = [m for m in runs.VIEWS[view]() if not m.record.wrong]
     runs.folder(tmp_path, view, made)
@@ -127,6 +128,7 @@ def test_points_left_out_of_the_plan_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("view", list(runs.VIEWS))
+@runs.blank()
 def test_nothing_measured_still_makes_a_page(tmp_path: Path, view: str) -> None:
     outcome = build.write(runs.folder(tmp_path, view, rounds=0))
     assert not outcome.ok and "No headline: nothing was measured." in (tmp_path / "report.html").read_text()

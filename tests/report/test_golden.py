@@ -14,6 +14,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from report import runs
 
 from jaxbench.features.time_to_target import page as targets
 from jaxbench.report import build
@@ -44,6 +45,7 @@ def words(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.full) for name in FULL)])
+@runs.blank()
 def test_a_committed_run_is_reported_as_it_was(name: str, tmp_path: Path) -> None:
     run = tmp_path / Path(name).name
     shutil.copytree(COMMITTED / name, run)

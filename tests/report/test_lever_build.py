@@ -32,6 +32,7 @@ def said(path: Path, kind: str, **facts: Any) -> str:
 
 @pytest.mark.usefixtures("every_format")
 @pytest.mark.parametrize("kind", thin([*fab.RUNS], 1))
+@runs.blank()
 def test_a_whole_run_is_ok_and_everything_is_there(tmp_path: Path, kind: str) -> None:
     outcome = build.write(fab.folder(tmp_path, kind))
     assert outcome.ok and outcome.sentences == []
@@ -144,6 +145,7 @@ ODD = ["one round", "oversubscribed", "first failed", "last failed", "nothing", 
 
 
 @pytest.mark.parametrize(("kind", "odd"), thin([(kind, odd) for kind in fab.RUNS for odd in ODD], 1))
+@runs.blank()
 def test_odd_runs_still_make_a_page(tmp_path: Path, kind: str, odd: str) -> None:
     arms = fab.RUNS[kind][0]()
     facts: dict[str, Any] = {
@@ -162,6 +164,7 @@ def test_odd_runs_still_make_a_page(tmp_path: Path, kind: str, odd: str) -> None
         assert "has no times (build: no)" in html
 
 
+@runs.blank()
 def test_a_search_is_shown_with_a_training_run_too(tmp_path: Path) -> None:
     fabricate.run_folder(tmp_path, devices=(1, 2))
     store.write_json(tmp_path / "search.json", fab.SEARCH)
@@ -186,6 +189,7 @@ def test_which_view_shows_a_sweep(tmp_path: Path, swept: list[str], part: str, v
     assert run_report.find(run).view == view
 
 
+@runs.blank()
 def test_parts_over_batches_show_their_phases_and_inference(tmp_path: Path) -> None:
     arms = [
         fab.arm(step_s * n / 64, part=part, batch=n, steps=1, blocks=5)
@@ -199,6 +203,7 @@ def test_parts_over_batches_show_their_phases_and_inference(tmp_path: Path) -> N
     assert {p.stem for p in (tmp_path / "figures").glob("*.svg")} == {"phases", "inference", "blocks"}
 
 
+@runs.undrawn()
 def test_sets_of_compiler_options_are_ranked_and_said(tmp_path: Path) -> None:
     times = {"default": 10e-3, "onednn": 12e-3, "fast_math": 9e-3, "concurrent": 10e-3, "fast_runtime": 8e-3}
     arms = [fab.Made(levers={"compiler": name}, step_s=step_s) for name, step_s in times.items()]

@@ -227,15 +227,10 @@ def test_every_timed_block_is_drawn(tmp_path: Path, rounds: int) -> None:
     marks = sum(len(collection.get_offsets()) for collection in figure.axes[0].collections)
     timed = [each for row in run.rows for each in row.point.rounds]
     assert marks == sum(len(r.block_s) + len(r.double_block_s) + len(r.warmup_block_s) for r in timed) > 0
-    places = [float(collection.get_offsets()[0][0]) for collection in figure.axes[0].collections]
+    places = sorted({float(x) for collection in figure.axes[0].collections for x, _ in collection.get_offsets()})
     assert places[1] - places[0] > 0.0025 * (max(places) - min(places)), "blocks of a round do not hide each other"
 
 
 def test_a_block_far_away_is_a_triangle_and_a_contended_one_a_cross() -> None:
-    with canvas.style():
-        axes = canvas.Sheet().only()
-        assert _strip(axes, [(0.0, 5.0, False), (0.1, -0.9, False), (0.2, 0.1, True)], 0, "#000000", "x") == {
-            "^",
-            "v",
-            "x",
-        }
+    drawn = _strip([(0.0, 5.0, False), (0.1, -0.9, False), (0.2, 0.1, True)], 0, "#000000", "x")
+    assert [marker for (marker, *_), _ in drawn] == ["^", "v", "x"]

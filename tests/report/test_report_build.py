@@ -57,6 +57,7 @@ def test_the_summary_says_what_was_measured(tmp_path: Path) -> None:
     assert "nan" not in {cell.lower() for r in rows.values() for cell in r.values()}
 
 
+@runs.undrawn()
 def test_missing_failed_partial_and_wrong_points_are_shown_and_not_ok(tmp_path: Path) -> None:
     fabricate.run_folder(tmp_path, rounds=4, wrong=("shard_map/weak/1",))
     path = tmp_path / store.RECORDS
@@ -113,6 +114,7 @@ def test_an_empty_plan_is_not_ok(tmp_path: Path, make: Callable[[Path], object])
     assert not outcome.ok and outcome.sentences == ["The plan asks for no points."]
 
 
+@runs.blank()
 def test_nothing_measured_still_makes_a_page(tmp_path: Path) -> None:
     build.write(fabricate.run_folder(tmp_path, rounds=0))
     assert "No headline: nothing was measured." in (tmp_path / "report.html").read_text()
@@ -162,6 +164,7 @@ def test_markup_in_a_name_is_not_obeyed(tmp_path: Path, name: str) -> None:
     assert escape(name, quote=False) in page_text and "<b>" not in page_text and "<!--" not in page_text
 
 
+@runs.blank()
 def test_on_paper_nothing_is_cut_off_or_headed_without_content(tmp_path: Path) -> None:
     build.write(fabricate.run_folder(tmp_path, experiment="/a/long/path" * 20))
     html = (tmp_path / "report.html").read_text()
@@ -309,6 +312,7 @@ def unsupported(path: Path, points: list[str], *, strategy: str) -> build.RunOut
 ALL_OF_IT = [f"zero2/{scaling}/{devices}" for scaling in ("strong", "weak") for devices in (1, 2)]
 
 
+@runs.undrawn()
 def test_a_model_refused_by_one_of_all_strategies_is_listed_once_and_fails_nothing(tmp_path: Path) -> None:
     assert unsupported(tmp_path, ALL_OF_IT, strategy="all").ok
     rows = _summary(tmp_path)
@@ -326,6 +330,7 @@ def test_a_strategy_that_was_named_and_cannot_take_the_model_is_not_ok(tmp_path:
     assert "Not supported" not in (tmp_path / "report.html").read_text()
 
 
+@runs.undrawn()
 def test_a_strategy_that_cannot_take_some_points_names_them(tmp_path: Path) -> None:
     outcome = unsupported(tmp_path, ALL_OF_IT[:1], strategy="shard_map,zero2")
     assert outcome.sentences == ["zero2/strong/1: line 7 of 1: use jit_auto."]

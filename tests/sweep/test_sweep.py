@@ -21,7 +21,9 @@ from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Pace, Paced, PrepareAgain, Recorded, Same
 from jaxbench.sweep import sweep
 
-SLOW = (*QUICK_MLP, "--config.measure.rounds=10", "--config.measure.block_s=0.02")
+# Two points in one worker process.
+SLOW = (*QUICK_MLP, "--config.strategy=jit_auto,shard_map", "--config.mesh.devices=1")
+SLOW += ("--config.measure.rounds=10", "--config.measure.block_s=0.02")
 
 
 def lines(run: Path) -> list[dict]:
@@ -64,7 +66,7 @@ def test_killed_and_continued(tmp_path, how, code, sets):
     now = lines(run)
     assert now[: len(kept)] == kept
     rounds = [(line["point"], line["round"]) for line in now if line["kind"] == "round"]
-    assert sorted(rounds) == sorted({(p, r) for p in ("jit_auto/strong/1", "jit_auto/strong/2") for r in range(10)})
+    assert sorted(rounds) == sorted({(p, r) for p in ("jit_auto/strong/1", "shard_map/strong/1") for r in range(10)})
     assert len(RunFolder(run).manifest()["sessions"]) == 1
 
 

@@ -162,15 +162,14 @@ QUICK = ("--preset=smoke", "--config.mesh.platform=cpu", "--config.measure.round
 
 def test_a_sweep_measures_a_step_with_its_ablations(tmp_path):
     """The whole way: processes for each count, the reference as a file, ablations, records and report."""
-    words = ("--config.explain=on", "--config.mesh.devices=1,2", f"--workdir={tmp_path / 'run'}")
-    done = jaxbench("run", str(STEPS / "linen_step.py"), *QUICK, *words)
+    words = ("--config.explain=on", "--config.mesh.devices=1,2", "--config.scaling=strong")
+    done = jaxbench("run", str(STEPS / "linen_step.py"), *QUICK, *words, f"--workdir={tmp_path / 'run'}")
     assert done.returncode == 0, done.stdout + done.stderr
     points = {point.point: point for point in points_lib.load(RunFolder(tmp_path / "run"))}
     whole = points["own/strong/2"].record
     assert all(check.ok for check in whole.checks), whole.checks
     assert {"own/strong/2/alone", "own/strong/2/local", "own/strong/2/communication"} <= points.keys()
     assert all(point.check_ok for point in points.values()), {name: point.reason for name, point in points.items()}
-    assert points["own/weak/2"].global_batch == 2 * points["own/strong/2"].global_batch
     page = (tmp_path / "run" / "report.html").read_text()
     assert "your own step: collectives are listed, not judged" in page
 
@@ -185,8 +184,11 @@ def test_processes_of_a_launch_compare_the_settings_that_they_were_given(monkeyp
 
     monkeypatch.setattr(run_lib.launch, "all_hosts", all_hosts)
     config = config_lib.compose(path, discovery.load_experiment(path), discovery.load_preset("smoke"))
-    run_lib.ask(path, config, Console(quiet=True), followers=object())
+    config.mesh.devices = "1,2"
+    asked = run_lib.ask(path, config, Console(quiet=True), followers=object())
     assert compared == ["all"] and config.strategy == "own"
+    batch = {point.point: point.global_batch for point in asked.points}
+    assert batch["own/weak/2"] == 2 * batch["own/strong/2"]
 
 
 @pytest.mark.full

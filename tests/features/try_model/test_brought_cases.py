@@ -129,9 +129,9 @@ def test_try_says_each_reason_once() -> None:
     ("words", "code", "said"),
     thin(
         [
-            (("r_fft_train.py", "--config.train.strategy=fsdp", "--config.train.epochs=1"), 1, "not reached"),
+            (("r_fft.py", "--config.train.strategy=fsdp", "--config.train.epochs=1"), 1, "not reached"),
             (("c06_train.py", "--config.train.strategy=shard_map"), 2, "use --config.train.strategy=jit_auto."),
-            (("c20_train.py", "--config.model.logical=false", "--config.train.epochs=1"), 0, "reached"),
+            (("c20_partitioned.py", "--config.model.logical=false", "--config.train.epochs=1"), 0, "reached"),
             (("c_raises.py", "--config.train.strategy=shard_map"), 2, "line 13: RuntimeError: too few examples"),
             (("c_nan.py",), 2, "the loss became nan at step 1: the model or its data are at fault"),
         ],
