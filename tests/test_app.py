@@ -14,6 +14,12 @@ from thin import thin
 from jaxbench import discovery
 from jaxbench.core.store import lock_folder
 
+COLUMNS = (
+    "experiment,strategy,scaling,devices,processes,platform,oversubscribed,global_batch,step_s,step_s_lo,step_s_hi,samples,"
+    "throughput,throughput_unit,speedup,speedup_lo,speedup_hi,efficiency,efficiency_lo,efficiency_hi,compile_s,peak_bytes,"
+    "check_ok,status"
+).split(",")
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
@@ -26,6 +32,15 @@ def run(tmp_path_factory):
 def test_the_version_is_a_line():
     done = jaxbench("--version")
     assert done.returncode == 0 and done.stdout.startswith("jaxbench ") and done.stdout.count("\n") == 1
+
+
+def test_a_run_folder_holds_everything(run):
+    for name in ("manifest.json", "config.json", "records.jsonl", "summary.csv", "report.html"):
+        assert (run / name).stat().st_size
+    rows = list(csv.DictReader((run / "summary.csv").read_text().splitlines()))
+    assert list(rows[0])[: len(COLUMNS)] == COLUMNS
+    assert [(r["devices"], r["status"], r["check_ok"]) for r in rows] == [("1", "ok", "true"), ("2", "ok", "true")]
+    assert all(float(r["step_s"]) > 0 and float(r["compile_s"]) > 0 for r in rows)
 
 
 @pytest.mark.full

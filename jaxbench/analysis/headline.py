@@ -51,8 +51,8 @@ def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[st
     }
     doubts = {name: reason for name, reason in reasons.items() if reason}
     sentences = [_sentence(largest) for name, largest in claims.items() if largest and name not in doubts]
-    if not sentences and not any(doubts.values()) and (known := _of_one_count(rows)):
-        return known
+    if not doubts and not sentences:
+        sentences = _of_one_count(rows)
     # A run without a headline always says why, so that a missing sentence is never taken for a good result.
     return sentences or [f"No headline: {next(iter(doubts.values()), '') or _why_not(rows)}."]
 

@@ -182,8 +182,7 @@ def flat(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
     else:  # what is gathered was sent between slices in parts, the rest whole
         both += sum(each.elements - each.elements // each.group for each in gathers)
         # Parts of an array that slices sum by all-reduce are filled up to tiles.
-        tiles = sum(_TILE * each.group * each.count for each in sums if each.kind == "all-reduce")
-        gathers = gathers if sum(each.elements for each in gathers) <= whole + tiles else []
+        gathers = gathers if sum(each.elements for each in gathers) <= whole + _tiles(sums) else []
     numbers = min(whole, both)
     return (
         _one(within[0].axis, sums, numbers),
@@ -203,11 +202,18 @@ def _joined(collectives: tuple[Collective, ...]) -> tuple[Collective, ...]:
         if between is None or not sums:
             continue
         whole, gathered = sum(map(_whole, sums)), sum(each.elements for each in gathers)
-        rest = _whole(between) - (whole - gathered + gathered // sums[0].group)
+        # The parts that devices of a slice send are filled up to tiles.
+        filled = min(max(0, gathered - whole), _tiles(sums))
+        rest = _whole(between) - (whole + filled - gathered + gathered // sums[0].group)
         if rest >= 0:
             made = _one(axis, sums, whole), _one(between.axis, [between], rest)
             collectives = (*made, *(each for each in collectives if each not in (*sums, *gathers, between)))
     return collectives
+
+
+def _tiles(sums: list[Collective]) -> int:
+    """The largest number of zeros that fill the parts of arrays that slices sum by all-reduce."""
+    return sum(_TILE * each.group * each.count for each in sums if each.kind == "all-reduce")
 
 
 def _one(axis: str, sums: list[Collective], numbers: int) -> Collective:

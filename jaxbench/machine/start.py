@@ -32,7 +32,7 @@ Options = dict[str, Any]  # XLA's compiler options
 LARGE = 1.5e10  # FLOPs of one run: without optimization it takes seconds on one core
 # LLVM's first level, in one module: deep models take seconds longer to compile, and half to two thirds of the run time.
 _A_LITTLE: Options = {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
-# By default XLA times variants of each product on the GPU, which takes minutes for a model of many shapes.
+# By default XLA compiles and times variants of each product on the GPU, which pays only for a program that runs often.
 _UNTUNED: Options = {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}
 
 

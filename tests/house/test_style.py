@@ -14,7 +14,7 @@ MARK = "# the one broad except"
 MAY_PRINT = ("jaxbench/app.py", "jaxbench/report/")
 MAX_FUNCTION, MAX_FILE = 70, 600
 # The size of the whole package, which may shrink and not grow. Whoever needs more raises it with a reason.
-MAX_LINES, MAX_FILES, MAX_ANY, MAX_ARCHITECTURE = 62_500, 348, 590, 120
+MAX_LINES, MAX_FILES, MAX_ANY, MAX_ARCHITECTURE = 62_520, 348, 590, 120
 
 
 def prints(path: str, text: str) -> list[str]:

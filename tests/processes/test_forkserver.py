@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,8 +33,8 @@ def setup_of(devices: int) -> Setup:
     )  # fmt: skip
 
 
-def facts(pid: int) -> dict[str, object]:
-    """Of a worker: its parent, number of threads, their CPUs, its memory map and its variables."""
+def facts(pid: int) -> dict[str, Any]:
+    """Of a worker: its parent, number of threads, their CPUs, and its memory map."""
     process = Path(f"/proc/{pid}")
     tasks = [int(task.name) for task in (process / "task").iterdir()]
     maps = [line.split() for line in (process / "maps").read_text().splitlines()]
@@ -41,24 +42,28 @@ def facts(pid: int) -> dict[str, object]:
         "parent": int((process / "stat").read_text().rpartition(")")[2].split()[1]),
         "threads": len(tasks),
         "cpus": {tuple(sorted(os.sched_getaffinity(task))) for task in tasks},
-        "heap": max(line[0].split("-")[1] for line in maps if line[-1] == "[heap]"),
+        "heap": max(int(line[0].split("-")[1], 16) for line in maps if line[-1] == "[heap]"),
+        "gaps": {line[0] for line in maps if line[1] == "---s"},
         "libraries": {line[0] for line in maps if line[-1].endswith("_jax.so")},
     }
 
 
 def test_a_fork_is_like_a_new_program_with_a_layout_of_its_own(tmp_path):
     forks = ForkServers(BENCH)
-    children = [child.Child(setup_of(2), tmp_path / f"log{i}", forks if i else None) for i in range(3)]
+    children = [child.Child(setup_of(2), tmp_path / f"log{i}", forks if i else None) for i in range(5)]
     try:
         for each in children:
             assert each.read()["do"] == "ready", each.log_tail()
-        new, first, second = (facts(each.pid) for each in children)
+        new, *forked = (facts(each.pid) for each in children)
+        first, second, *_ = forked
         assert new["parent"] == os.getpid() and first["parent"] == second["parent"] != os.getpid()
         # A new program also has a thread for NumPy's products, which no step uses.
         assert 2 < new["threads"] - 1 <= first["threads"] == second["threads"] <= new["threads"]
         assert new["cpus"] == first["cpus"] == second["cpus"]
         assert first["libraries"] == second["libraries"] != new["libraries"]
-        assert first["heap"] != second["heap"]
+        heaps = [each["heap"] for each in forked]
+        assert max(heaps) - min(heaps) > 2**17, "without a gap they differ by less than 50 KiB"
+        assert len(set.union(*(each["gaps"] for each in forked))) == len(forked) and not new["gaps"]
         children[1].kill()
         assert children[1].end() == (-signal.SIGKILL, "was killed by SIGKILL (as by the system when memory runs out)")
         assert not children[2].ended

@@ -97,12 +97,11 @@ def measure(workers: sweep.Workers, number: int) -> None:
 
 @pytest.mark.parametrize("rank", thin([1, 0], 1))
 def test_a_process_that_dies_fails_its_point_by_name_and_the_world_is_made_anew(workers, rank):
-    the_world(workers).wait_ready()
-    workers.ready |= {STRONG.point, WEAK.point}
+    measure(workers, 0)
     pids = the_world(workers).pids
     os.kill(pids[rank], signal.SIGKILL)
     with pytest.raises(WorkerError, match=f"process {rank} of 2 was killed by SIGKILL") as failed:
-        workers.ask(WEAK.point, Round(point=WEAK.point, round=0))
+        workers.ask(WEAK.point, Round(point=WEAK.point, round=1))
     assert not failed.value.alive and gone(pids)
     assert workers.ready == set()
     measure(workers, 1)

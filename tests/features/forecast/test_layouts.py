@@ -183,6 +183,15 @@ def test_a_sum_over_slices_and_an_axis_within_them_is_one_sum():
     assert [each.elements for each in collective_counts.flat(experts)] == [11_847, 33_408]  # 33,408 of experts
     too_few = (*sums[:2], within("all-reduce", 7_000, 2, ACROSS))
     assert collective_counts.flat(too_few) == too_few
+    # gpt "small" with two blocks: 16,898 small numbers fill 17 tiles, and their four parts 20.
+    filled = (
+        dataclasses.replace(within("all-gather", 53_600_768, 4, "context"), count=13),
+        dataclasses.replace(within("all-reduce", 53_597_186, 4, "context"), count=13),
+        dataclasses.replace(within("all-reduce", 13_400_192, 2, ACROSS), count=13),
+    )
+    assert [each.elements for each in collective_counts.flat(filled) if each.elements] == [53_597_186]
+    dropped = (*filled[:2], dataclasses.replace(filled[2], elements=13_400_192 - 576))
+    assert collective_counts.flat(dropped) == dropped
 
 
 TILES = """\
