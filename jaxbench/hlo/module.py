@@ -17,8 +17,8 @@ _REFERENCE = re.compile(r"%([\w.\-]+)")
 # name="text" | name={text} | name=%text
 _ATTRIBUTE = re.compile(r'\b(\w+)=(?:"([^"]*)"|\{([^{}]*)\}|%?([^\s,{}"]+))')
 _TRIPS = re.compile(r'known_trip_count"?:\{"n":"(\d+)"\}')  # in the JSON of a loop's backend_config
-# The attributes that name computations which the instruction runs; of `branch_computations` exactly one runs.
-_RUNS = ("calls", "to_apply", "body", "condition", "called_computations", "true_computation", "false_computation")
+# The attributes that name computations which the instruction runs, in addition to the branches of a conditional.
+_RUNS = ("calls", "to_apply", "body", "condition", "called_computations")
 _NUMBER = re.compile(r"^(-?\d+)\)")  # of a constant: "4)" in `constant(4)`
 # Operations that pass an integer on unchanged.
 _SAME = ("copy", "bitcast", "convert", "reshape")
@@ -100,7 +100,9 @@ class Instruction:
     @property
     def branches(self) -> list[str]:
         """The computations of a conditional; exactly one of them runs."""
-        return self._named("branch_computations")
+        # XLA names those of a conditional over a truth value apart from those of a switch.
+        named = ("branch_computations", "true_computation", "false_computation")
+        return [name for attribute in named for name in self._named(attribute)]
 
     @property
     def body(self) -> str:

@@ -261,7 +261,10 @@ def test_nothing_hidden_includes_the_copies_to_the_host():
     assert (record.hidden_s, record.bare_s) == (2.0, 3.25)
 
 
-def test_a_conditional_of_two_ticks_is_read_with_its_branches():
+@pytest.mark.parametrize(
+    "named", ["branch_computations={%idle, %work}", "true_computation=%idle, false_computation=%work"]
+)
+def test_a_conditional_of_two_ticks_is_read_with_its_branches(named):
     text = """\
 HloModule ticks
 %idle (a: f32[500000000]) -> f32[500000000] {
@@ -274,7 +277,7 @@ HloModule ticks
 %body (c: f32[500000000]) -> f32[500000000] {
   %c = f32[500000000]{0} parameter(0)
   %which = s32[] constant(1)
-  ROOT %tick = f32[500000000]{0} conditional(%which, %c, %c), branch_computations={%idle, %work}
+  ROOT %tick = f32[500000000]{0} conditional(%which, %c, %c), BRANCHES
 }
 %more (d: f32[500000000]) -> pred[] {
   ROOT %true = pred[] constant(true)
@@ -284,7 +287,7 @@ ENTRY %main (p: f32[500000000]) -> f32[500000000] {
   ROOT %loop = f32[500000000]{0} while(%p), condition=%more, body=%body, backend_config={"known_trip_count":{"n":"5"}}
 }
 """
-    (loop,) = schedule.read(text, {}, CHIP)
+    (loop,) = schedule.read(text.replace("BRANCHES", named), {}, CHIP)
     assert isinstance(loop, Loop)
     assert (loop.trips, loop.branches) == (5, (0.0, 4.0))
     assert schedule.bubble_s((loop,), 4) == pytest.approx(5 * 4 - 4 * 4)
