@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.statistics import contended, looks, two_way
+from jaxbench.config import BUDGET_S
+from jaxbench.statistics import contended, looks, turns
 from jaxbench.statistics.looks import Times
 
 VISIT_S, STEP_S = 0.13, 0.05  # of a visit, and of the state of the machine
@@ -37,8 +38,7 @@ KINDS = (
 )  # fmt: skip
 EFFECTS = (0.0, 0.01, 0.03, 0.05)
 SETS = (3, 4, 6, 8)
-BUDGET_S = 30.0  # for rounds, less than measure.budget_s is by default
-MORE_SETS, MORE_S = 6, 40.0  # of a run with more sets than that, which make fewer turns in the same time
+MORE_S = 40.0  # the largest budget for rounds
 DRIFT_S = 30.0  # in which a drift makes the machine slower by one unit of noise
 NAMES = ("one/strong", "two/strong", "one/weak", "two/weak")
 POINTS: dict[str, dict[str, Any]] = {
@@ -170,5 +170,5 @@ def _ended(times: Times, found: looks.Look, truth: Mapping[str, float]) -> Ended
         means = times.means(times.shared(point, base), point, base)
         assert means is not None
         error[point] = means[0].value - means[1].value - (truth[point] - truth[base])
-        half[point] = two_way.half_width(*means)
+        half[point] = turns.half_width(*means)
     return Ended(error, half, {claim.point: claim.rounds for claim in found.claims}, times.spent_s)

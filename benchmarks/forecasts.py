@@ -209,7 +209,8 @@ def judged(row: dict[str, str], folder: Path, console: Console) -> Judged:
     )
     asked = dataclasses.replace(asked, memory=False)
     workload = inspected(made, "gpt")
-    (record,) = forecast_command.of_target("gpt", made, asked, target, folder / row["id"], console)
+    programs = forecast_command.compile_programs("gpt", made, asked, target, folder / row["id"], console)
+    (record,) = programs.on(target, asked.counts)
     if record.work_s is None or record.hidden_s is None or record.bare_s is None or record.scheduled_s is None:
         raise UserError(f"no forecast: {record.reason or record.notes}")
     flops = (workload.flops_per_example or 0.0) + workload.masked_flops_per_example

@@ -30,6 +30,7 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks import dense_rounds
+from jaxbench.config import BUDGET_S
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, BootstrapSamples, Estimate, estimate
 from jaxbench.statistics.looks import HALF_WIDTH
 
@@ -109,7 +110,7 @@ def looked(kind: str, effect: float, runs: int) -> dict[int, tuple[float, float]
     return {most: tuple(np.mean(each, axis=0)) for most, each in ends.items()}
 
 
-def in_turns(runs: int, sets: Sequence[int], kinds: Sequence[str], budget_s: float | None, console: Console) -> float:
+def in_turns(runs: int, sets: Sequence[int], kinds: Sequence[str], budget_s: float, console: Console) -> float:
     """Prints the table of runs with sets that take turns. Returns the least coverage."""
     effects = " | ".join(f"effect {100 * effect:.0f} %" for effect in dense_rounds.EFFECTS)
     console.print(f"| sets | noise | {effects} |\n|{'---|' * (2 + len(dense_rounds.EFFECTS))}", highlight=False)
@@ -118,8 +119,7 @@ def in_turns(runs: int, sets: Sequence[int], kinds: Sequence[str], budget_s: flo
         cells = []
         for number, effect in enumerate(dense_rounds.EFFECTS):
             random = np.random.default_rng([count, number, dense_rounds.KINDS.index(kind)])
-            more = dense_rounds.MORE_S if count > dense_rounds.MORE_SETS else dense_rounds.BUDGET_S
-            ended = dense_rounds.simulate(random, kind, effect, count, runs, budget_s or more)
+            ended = dense_rounds.simulate(random, kind, effect, count, runs, budget_s)
             share = float(np.mean([run.hits for run in ended]))
             half = float(np.median([max(run.half.values()) for run in ended]))
             seconds = float(np.mean([run.spent_s for run in ended]))
@@ -154,7 +154,7 @@ def main() -> int:
     parser.add_argument("--only", choices=("turns", "sequence"))
     parser.add_argument("--sets", type=int, nargs="*", default=dense_rounds.SETS)
     parser.add_argument("--noise", nargs="*", default=dense_rounds.KINDS, choices=dense_rounds.KINDS)
-    parser.add_argument("--budget_s", type=float, help="seconds for rounds in turns, at most 40")
+    parser.add_argument("--budget_s", type=float, default=BUDGET_S, help="seconds for rounds in turns, at most 40")
     flags, console, least = parser.parse_args(), Console(width=200), 1.0
     if flags.only != "turns":
         least = one_after_the_other(flags.runs, console)

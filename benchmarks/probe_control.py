@@ -20,7 +20,7 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks import dense_rounds as simulation
-from jaxbench.statistics import two_way
+from jaxbench.statistics import turns
 
 SETS, ROUNDS, NOISE, SEEN, SLOWER = 4, 56, 0.03, 0.1, 0.02
 
@@ -35,9 +35,9 @@ def corrected(logs: np.ndarray, probes: np.ndarray) -> np.ndarray:
 def ratio(logs: np.ndarray) -> tuple[float, float]:
     """The logarithm of the ratio of the last two points, and the half-width of its interval."""
     columns = np.arange(ROUNDS)
-    layout = two_way.fit(columns % SETS, [(columns, each) for each in logs], ROUNDS * 4 * simulation.VISIT_S)
-    one, two = (layout.mean(columns, each, by_process=True) for each in logs[2:])
-    return two.value - one.value, two_way.half_width(two, one)
+    layout = turns.fit(columns % SETS, [(columns, each) for each in logs], [(1, 0), (3, 2)], sets=True)
+    one, two = (layout.mean(columns, each) for each in logs[2:])
+    return two.value - one.value, turns.half_width(two, one)
 
 
 def study(kind: str, runs: int) -> tuple[float, ...]:

@@ -2,9 +2,9 @@
 """The main job ten times on one machine: do its intervals contain the mean of all runs?
 
 For each efficiency: the number of intervals that contain the mean of all runs, and the standard deviation of the values
-over the one that their intervals imply. An interval is Student's, 2.4 to 3.2 standard errors on each side, because it
-is based on few worker sets and batches of time; ERRORS is assumed. Goals: nine of ten, and a ratio within a factor of
-1.5.
+over the one that their intervals imply. An interval has two to three standard errors on each side, because how much
+worker sets differ and how long noise lasts is estimated; ERRORS is assumed. Goals: nine of ten, and a ratio within a
+factor of 1.5.
 
 Run: python -m benchmarks.repeatability [--runs=10] [--workdir=results/repeatability]. The same command continues. Exit
 code 1 if a goal is missed.

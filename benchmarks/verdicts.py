@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -27,13 +27,21 @@ from rich.console import Console
 
 from jaxbench.features.comparison import calibration, judge, sequential
 from jaxbench.features.comparison.judge import FASTER, SAME, SLOWER
-from jaxbench.features.comparison.ratio import Sample, of_times
+from jaxbench.features.comparison.ratio import Sample
 from jaxbench.statistics.variance import ASSUMED, RunVariance
 
 NOISE = 0.02  # of a block
 POINTS = 4  # of a table
 GOAL = 0.05
 Random = np.random.Generator
+
+
+def of_times(times: Sequence[Sequence[Sequence[float]]], name: str = "process") -> Sample:
+    """The sample from plain numbers. times: seconds per step, indexed by process, round and block."""
+    processes = tuple(tuple(np.asarray(blocks, dtype=float) for blocks in rounds) for rounds in times)
+    return Sample(processes=processes, names=tuple(f"{name} {i}" for i in range(len(processes))))
+
+
 Pairs = Callable[[Random], np.ndarray]
 
 

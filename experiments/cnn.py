@@ -38,7 +38,7 @@ class LeNet(nnx.Module):
         # Under tensor parallelism, `own_examples` to `apply_dense` split the work. Otherwise they are the plain layers.
         x_BHWC = sharded_layers.own_examples(x_BHWC)
         for layer in self.convolutions:
-            x_BHWC = max_pool(nnx.relu(layer(x_BHWC)), 2, stride=2)
+            x_BHWC = max_pool(nnx.relu(layer(x_BHWC)), 2)
         x_BF = sharded_layers.all_examples(x_BHWC.reshape(x_BHWC.shape[0], -1))
         return sharded_layers.apply_dense([self.hidden, self.logits], x_BF)
 

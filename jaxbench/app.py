@@ -49,7 +49,7 @@ def new_workdir(verb: str, arguments: list[str]) -> Path:
     the same, so that its command continues."""
     if verb == "paper":
         return Path("results/papers") / "-".join([*arguments, *([] if FLAGS.preset == "auto" else [FLAGS.preset])])
-    named = arguments[2:] if verb == "launch" else arguments
+    named = arguments[2:] if verb == "launch" else arguments  # without the engine and the verb that it starts
     words = [Path(named[0]).stem] if named else []
     if verb != "run":
         words.append(verb)
@@ -61,6 +61,7 @@ def new_workdir(verb: str, arguments: list[str]) -> Path:
 def dispatch(argv: list[str]) -> int:
     """Runs a verb. argv: the program, the verb and its arguments, as `commandline.parse` leaves them. Returns the exit
     code."""
+    # Without a terminal rich would cut tables at 80 columns. A message may contain brackets ('.[cuda13]').
     console = Terminal(width=None if sys.stdout.isatty() else 100, markup=False)
     verb, *arguments = argv[1:] or ["help"]
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(verb, arguments)
@@ -99,7 +100,7 @@ def launched(launch: Position, verb: str, arguments: list[str], workdir: Path, c
     (experiment,) = arguments
 
     def say() -> HostFacts:
-        machine = runner.probe_machine(FLAGS.config.mesh.platform, Console(quiet=True))
+        machine = runner.probe_machine(FLAGS.config.mesh.platform, Console(quiet=True))  # process 0 prints for all
         return facts(launch, machine, experiment, FLAGS.config)
 
     lead = commands.load(verb).main
@@ -131,7 +132,3 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # PYTHONIOENCODING may still have chosen another encoding
             stream.reconfigure(errors="replace")
     absl_app.run(commandline.explained(dispatch), flags_parser=commandline.explained(commandline.parse))
-
-
-if __name__ == "__main__":
-    main()

@@ -22,7 +22,7 @@ from jaxbench.core.store import CONFIG, RunFolder
 from jaxbench.errors import UserError, did_you_mean
 
 NO_ANSWER = 3  # exit code of a comparing verb that could not compare
-VERBS = commands.verbs()
+VERBS = commands.verbs()  # all are imported: a flag that another verb takes is refused by name, not as unknown
 # All flags. A test pins this list, because settings of a measurement belong in --config.<field>.
 OWN_FLAGS = sorted({name for verb in VERBS.values() for name in verb.flags})
 
@@ -38,6 +38,7 @@ def parse(argv: list[str]) -> list[str]:
     if "--version" in argv:
         argv = [argv[0], "version"]
     try:
+        # Only known flags, because those of --config are defined by the experiment, which the verb's argument names.
         name, *rest = _parsed(argv, known_only=True)[1:] or ["help"]
         if name not in VERBS:
             raise UserError(f"there is no verb '{name}': {did_you_mean(name, VERBS)}")
@@ -50,8 +51,10 @@ def parse(argv: list[str]) -> list[str]:
             jax_settings.refuse()
         if after and name != "launch":
             raise UserError(f"jaxbench {name} takes nothing after '--': jaxbench launch does.")
-        if name == "report":
-            _define_look(argv)
+        if name == "report":  # only the look of the figures of an existing run
+            run = RunFolder(Path(flags.FLAGS.run or "."))
+            recorded = run.config() if (run.path / CONFIG).is_file() else {}
+            _define(config_lib.look(recorded), argv, flags.FLAGS)
         elif verb.configured:
             _define_config(name, verb, arguments[0], argv)
         return [*_parsed(argv), *after]
@@ -144,13 +147,6 @@ def _define_config(name: str, verb: Verb, experiment: str, argv: list[str]) -> N
         _check_ignored(name, argv, config)
 
 
-def _define_look(argv: list[str]) -> None:
-    """Defines the settings of `report`: the look of the figures of an existing run."""
-    run = RunFolder(Path(flags.FLAGS.run or "."))
-    recorded = run.config() if (run.path / CONFIG).is_file() else {}
-    _define(config_lib.look(recorded), argv, flags.FLAGS)
-
-
 def _check_ignored(verb: str, argv: list[str], config: ConfigDict) -> None:
     """Raises UserError for a setting that `train` or `try` would ignore, such as ``--config.strategy``."""
     for word in argv:
@@ -169,6 +165,7 @@ def _define(config: ConfigDict, argv: list[str], values: flags.FlagValues) -> No
         if word.startswith("--config.report.view="):
             _check_view(word.partition("=")[2])
     fields = {word.partition("=")[0] for word in argv}
+    # A typed batch holds on every platform.
     if "--config.batch" in fields and "--config.accelerator_batch" not in fields:
         config.accelerator_batch = 0
     config_flags.DEFINE_config_dict("config", config, flag_values=values, sys_argv=argv)
@@ -218,6 +215,7 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
             if logging.level_debug():
                 traceback.print_exc()
             if not (action is parse and _follows()):
+                # Code that `run` and `train` share names the field of `run`.
                 trains = said.replace("--config.strategy=", "--config.train.strategy=")
                 sys.stderr.write(f"jaxbench: {as_typed(trains if name == 'train' else said)}\n")
             answers = name in VERBS and VERBS[name].answers

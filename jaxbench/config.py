@@ -40,8 +40,7 @@ from jaxbench.config_fields import (
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.documents import flatten
 
-S = TypeVar("S", bound="_Measured")
-
+S = TypeVar("S", bound="_Measured | TargetSettings")
 
 # Sets of processes that take turns. With fewer sets, an interval cannot cover the variation between processes. With
 # measure.rounds=auto, each set measures a point at least twice. benchmarks/interval_coverage.py simulates both.
@@ -49,7 +48,7 @@ SETS, LEAST_SETS = 4, 3
 # With measure.rounds=auto, if all sets live at the same time. Student's quantile is then 2.6, instead of 3.2 for four
 # sets, and two more sets start in a few seconds. Sets that follow each other must each start and compile.
 LIVE_SETS = 6
-BUDGET_S = 38.0  # seconds for rounds: in `make run EXP=cnn` on two cores, all the rest takes about as long
+BUDGET_S = 32.0  # seconds for rounds: in `make run EXP=cnn` on two cores, all the rest takes longer
 
 
 def counts(rounds: Any, processes: Any, *, live: bool) -> tuple[int, int]:
@@ -197,7 +196,7 @@ CASES_ONLY = (
 FIXED = ("experiment", "measures")  # fields that the command line cannot set
 
 
-def _fields(settings: type[_Measured], more: Iterable[ConfigField]) -> list[ConfigField]:
+def _fields(settings: type, more: Iterable[ConfigField]) -> list[ConfigField]:
     return [f.metadata["field"] for f in dataclasses.fields(settings) if "field" in f.metadata] + [*more]
 
 
@@ -226,19 +225,11 @@ def check_look(config: ConfigDict) -> dict[str, Any]:
     return plain(config)["report"]
 
 
-def defaults() -> ConfigDict:
-    """The harness's fields of a training experiment. An experiment adds model.*, optimizer.* and its own fields."""
-    return _tree(_fields(Settings, TRAINING_ONLY))
-
-
-def case_defaults() -> ConfigDict:
-    """The harness's fields for kernels, transfers and collectives: experiments with measures="cases"."""
-    return _tree(_fields(CaseSettings, CASES_ONLY))
-
-
-def target_defaults() -> ConfigDict:
-    """The harness's fields for trainings to a target: experiments with measures="targets"."""
-    return _tree(TARGETS_ONLY)
+def defaults(measures: str = "") -> ConfigDict:
+    """The harness's fields of a kind of experiment, to which it adds its own, such as model.*. "": of a training."""
+    kinds: dict[str, tuple[type, Iterable[ConfigField]]]
+    kinds = {"cases": (CaseSettings, CASES_ONLY), "targets": (TargetSettings, TARGETS_ONLY)}
+    return _tree(_fields(*kinds.get(measures, (Settings, TRAINING_ONLY))))
 
 
 def _read(settings: type[S], more: Iterable[ConfigField], config: ConfigDict, **known: Any) -> S:
@@ -283,14 +274,14 @@ def compose(
     if change and hasattr(module, change):
         with discovery.explained(module):
             own = getattr(module, change)(own)
-    kinds = {"cases": case_defaults, "targets": target_defaults}
-    config = kinds.get(own.get("measures", ""), defaults)()
+    config = defaults(own.get("measures", ""))
     config.experiment = experiment
     if own:
         try:
             config.update(own)
         except TypeError as error:
             raise UserError(f"experiment '{experiment}' changes the type of a harness field ({error}).") from error
+    # A preset that changes the batch means it for every platform.
     own_batches = config.get("batch"), config.get("accelerator_batch")
     with discovery.explained(preset):
         changed = preset.get_config(config)
@@ -323,12 +314,6 @@ def training_experiments() -> list[str]:
     modules = [(name, discovery.load_experiment(name)) for name in discovery.experiments()]
     own = [(name, module) for name, module in modules if module.build.__module__ == module.__name__]
     return [name for name, module in own if "measures" not in _own(name, module)]
-
-
-def lever_experiments() -> list[str]:
-    """The suite's experiments that vary a lever of another experiment's model."""
-    modules = {name: discovery.load_experiment(name) for name in discovery.experiments()}
-    return [name for name, module in modules.items() if module.build.__module__ != module.__name__]
 
 
 def check_overrides(argv: list[str], config: ConfigDict) -> None:
@@ -417,7 +402,7 @@ def share(path: str, value: float) -> float:
     return float(value)
 
 
-def epochs(path: str, value: float) -> float:
+def _epochs(path: str, value: float) -> float:
     if not 0 <= value < math.inf:
         raise UserError(f"--config.{path}={value} is not a number of epochs: use 2, or 0 for none.")
     return float(value)
@@ -431,56 +416,34 @@ def names(path: str, value: Any) -> tuple[str, ...]:
     return found
 
 
-TARGETS_ONLY = (
-    ConfigField("measures", "targets", as_is),
-    ConfigField("seed", 0, integer(0, 2**31 - 1)),  # the first seed; the others count up from it
-    ConfigField("models", "mlp", names),  # experiments with data, by name or path
-    ConfigField("batches", "8,16,32,64,128,256,512,1024", batch_sizes),
-    ConfigField("seeds", 3, integer(1, 1000)),  # the number of trainings that differ only in their seed
-    ConfigField("rule", LINEAR, names_of(*RULES)),  # how the learning rate depends on the batch
-    ConfigField("warmup", 0.0, epochs),  # epochs over which the learning rate grows to its value
-    ConfigField("rates", "0.25,0.5,1,2,4", factors),  # the grid of `tuned`: multiples of the rate that `sqrt` gives
-    ConfigField("target", 0.0, share),  # a test accuracy; 0: the model's own train.target
-    ConfigField("epochs", 0, integer(0, 1_000_000)),  # the budget, then a training is censored; 0: the model's own
-    ConfigField("evaluations", 4, integer(1, 10_000)),  # per epoch, at most one per step
-    ConfigField("noise_examples", 256, integer(0, 2**31 - 1)),  # per measurement of the gradient noise scale; 0: none
-    ConfigField("strategy", "jit_auto", as_is),
-    ConfigField("mesh.platform", "auto", one_of("auto", "cpu", "gpu", "tpu")),
-    ConfigField("mesh.devices", AUTO, device_counts),
-)
-
-
 @dataclass(frozen=True, kw_only=True)
 class TargetSettings:
-    """The parsed fields. devices: None means that the machine decides, at most `max_devices`."""
+    """The harness's part of a config of trainings to a target accuracy."""
 
     experiment: str
-    seed: int
-    models: tuple[str, ...]
-    batches: tuple[int, ...]
-    seeds: int
-    rule: tuple[str, ...]
-    rates: tuple[float, ...]
-    warmup: float
-    target: float
-    epochs: int
-    evaluations: int
-    noise_examples: int
-    strategy: str
-    platform: str
-    devices: tuple[int, ...] | None
-    max_devices: int | None
-    oversubscribe: bool = False
+    seed: int = setting("seed", 0, integer(0, 2**31 - 1))  # the first seed; the others count up from it
+    models: tuple[str, ...] = setting("models", "mlp", names)  # experiments with data, by name or path
+    batches: tuple[int, ...] = setting("batches", "8,16,32,64,128,256,512,1024", batch_sizes)
+    seeds: int = setting("seeds", 3, integer(1, 1000))  # the number of trainings that differ only in their seed
+    rule: tuple[str, ...] = setting("rule", LINEAR, names_of(*RULES))  # how the learning rate depends on the batch
+    warmup: float = setting("warmup", 0.0, _epochs)  # epochs over which the learning rate grows to its value
+    # The grid of `tuned`: multiples of the rate that `sqrt` gives.
+    rates: tuple[float, ...] = setting("rates", "0.25,0.5,1,2,4", factors)
+    target: float = setting("target", 0.0, share)  # a test accuracy; 0: the model's own train.target
+    epochs: int = setting("epochs", 0, integer(0, 1_000_000))  # then a training is censored; 0: the model's own
+    evaluations: int = setting("evaluations", 4, integer(1, 10_000))  # per epoch, at most one per step
+    # Examples per measurement of the gradient noise scale; 0: none.
+    noise_examples: int = setting("noise_examples", 256, integer(0, 2**31 - 1))
+    strategy: str = setting("strategy", "jit_auto", as_is)
+    platform: str = setting("mesh.platform", "auto", one_of("auto", "cpu", "gpu", "tpu"))
+    devices: tuple[int, ...] | None = setting("mesh.devices", AUTO, device_counts)
+    max_devices: int | None = setting("mesh.devices", None, device_limit)
+    oversubscribe: bool = False  # devices without a core of their own would only make a training slower
 
 
-def parse_targets(config: Any) -> TargetSettings:
+TARGETS_ONLY = (ConfigField("measures", "targets", as_is),)
+
+
+def parse_targets(config: ConfigDict) -> TargetSettings:
     """Parses a config with measures="targets". Raises UserError naming the field and a legal value."""
-    read: dict[str, Any] = {}
-    for field in TARGETS_ONLY:
-        group, _, name = field.path.rpartition(".")
-        value = (config[group] if group else config)[name]
-        read[name] = field.read(field.path, value)
-        if name == "devices":
-            read["max_devices"] = device_limit(field.path, value)
-    read.pop("measures")
-    return TargetSettings(experiment=config.experiment, **read)
+    return _read(TargetSettings, TARGETS_ONLY, config)

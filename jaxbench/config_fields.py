@@ -43,7 +43,7 @@ def integer(lower: int, upper: int) -> Read:
 
 def number(lower: float, upper: float) -> Read:
     def read(path: str, value: float) -> float:
-        if not lower <= value <= upper:
+        if not lower <= value <= upper:  # refuses NaN, too, which fails every comparison
             raise UserError(f"--config.{path}={value:g} is out of range: use {lower:g} to {upper:g}.")
         return float(value)
 
@@ -90,8 +90,9 @@ def device_counts(path: str, value: Any) -> tuple[int, ...] | None:
     text = str(value)
     if re.fullmatch(r"\s*auto\s*(:\s*0*[1-9]\d*\s*)?", text):
         return None
+    # As in Python, "(1, 2)" and "[1, 2]" are lists, too.
     words = text.strip("()[] ").rstrip(",").split(",")
-    counts = tuple(int(word) if word.strip().isdecimal() else 0 for word in words)
+    counts = tuple(int(word) if word.strip().isdecimal() else 0 for word in words)  # 0: no number, refused below
     if min(counts) < 1 or len(set(counts)) < len(counts):
         raise UserError(f"--config.{path}={text} is not a list of different device counts: use 1,2,4 or auto:4.")
     return tuple(sorted(counts))

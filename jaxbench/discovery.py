@@ -97,6 +97,7 @@ def line_of(error: BaseException) -> tuple[str, int] | None:
         lines = [(f.filename, f.lineno) for f in traceback.extract_tb(seen.__traceback__) if is_theirs(f.filename)]
         if lines and lines[-1][1]:
             return lines[-1][0], lines[-1][1]
+        # The exception that a traceback would show next.
         seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
     return None
 
@@ -164,7 +165,7 @@ def _find(what: str, name_or_path: str, known: dict[str, Path]) -> Path:
     if name_or_path in known:
         return known[name_or_path]
     path = Path(name_or_path).expanduser()
-    if path.suffix != ".py" and len(path.parts) <= 1:
+    if path.suffix != ".py" and len(path.parts) <= 1:  # a name; anything with a slash was meant as a path
         raise UserError(f"unknown {what} '{name_or_path}': {did_you_mean(name_or_path, known)}")
     if path.is_dir() or path.suffix != ".py":
         raise UserError(f"'{name_or_path}' is not a Python file: name a known {what}, or the path of a .py file.")
@@ -279,7 +280,7 @@ def sources(path: Path, module: ModuleType, experiments: Mapping[str, Path]) -> 
     module: the loaded file. experiments: the files that `load_experiment` finds by name. Call it while files in the
     experiment's folder can be imported.
     """
-    importlib.invalidate_caches()
+    importlib.invalidate_caches()  # files may have been written since the folders were listed
     _real.cache_clear()
     found: set[Path] = set()
     ahead = [path.resolve(), *_holds(module)]
@@ -370,5 +371,6 @@ def _spec(name: str, folder: list[str] | None) -> ModuleSpec | None:
     """The spec of a module. folder: the folders of its package, in which only files are searched; None: anywhere."""
     if folder is not None:
         return PathFinder.find_spec(name, folder)
+    # Not importlib.util.find_spec, which raises an error for a loaded module without a spec, such as __main__.
     specs = (finder.find_spec(name, None) for finder in sys.meta_path if hasattr(finder, "find_spec"))
     return next((spec for spec in specs if spec is not None), None)

@@ -42,6 +42,7 @@ class Diverged(UserError):
         self.step = step
 
 
+# Not a JaxbenchError, because no person sees it: a new process with more threads takes over.
 class MoreCollectives(Exception):
     """In a program, more collectives can wait at the same time than this process has threads. count: how many."""
 

@@ -26,7 +26,7 @@ _kept: list[bytes] = []
 def keep() -> None:
     """From now on, captures what the extension modules of this process write while they load."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # also silences what XLA logs later, as in workers
-    _files.append(tempfile.TemporaryFile())
+    _files.append(tempfile.TemporaryFile())  # not a pipe, which would block the library once it is full
     load = ExtensionFileLoader.create_module
 
     def quietly(loader: ExtensionFileLoader, spec: Any) -> Any:

@@ -47,6 +47,7 @@ def handle(bench: Bench | CaseBench, request: Request) -> Message:
     from jaxbench.core.bench import Bench
 
     if isinstance(bench, Bench):
+        # First the requests of a feature: its bench may understand more than the core's.
         return bench.carry_out(request) or _of_steps(bench, request)
     match request:
         case messages.Prepare():

@@ -23,6 +23,12 @@ def composed(name: str, **changes: object) -> ConfigDict:
     return config
 
 
+def lever_experiments() -> list[str]:
+    """The suite's experiments that vary a lever of another experiment's model."""
+    modules = {name: discovery.load_experiment(name) for name in discovery.experiments()}
+    return [name for name, module in modules.items() if module.build.__module__ != module.__name__]
+
+
 def points_of(config: ConfigDict) -> list[Point]:
     return plan.make(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()), MACHINE)
 

@@ -17,7 +17,6 @@ import numpy as np
 from scipy import special
 
 from jaxbench.analysis.points import MeasuredPoint, hosts_of
-from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, seconds
 from jaxbench.analysis.run_rows import Row, bus_factor
 from jaxbench.core.schema import CasePlace, Collective
@@ -32,27 +31,18 @@ POOR = 0.25  # with at least this misfit, the line does not describe the times
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaBetaFit:
-    """The line of one collective in one group of devices, or of one transfer; or the reason why there is none.
+    """The line of one collective in one group of devices, or of one transfer; or the reason why there is none."""
 
-    Attributes:
-      place: the point of one of its sizes.
-      alpha_s: the time that does not depend on the size.
-      beta_bytes_per_s: payload bytes per second of the rest; for a collective this is algbw, not busbw. It has no
-        interval if the time of some bootstrap samples does not grow with the size, because the upper end is unbounded.
-      half_bytes: alpha x beta, the payload in bytes at which both terms are equal (Hockney's n_1/2).
-      bus_factor: busbw / algbw of the group; NaN for transfers and for one device.
-      misfit: the largest absolute relative residual. residuals: (payload_bytes, (measured - line) / measured).
-      why_not: why there is no fit, as a clause; "" with a fit.
-    """
-
-    place: MeasuredPoint
-    alpha_s: Estimate = UNKNOWN
+    place: MeasuredPoint  # of one of its sizes
+    alpha_s: Estimate = UNKNOWN  # the time that does not depend on the size
+    # Payload bytes per second of the rest; for a collective this is algbw, not busbw. It has no interval if the time of
+    # some bootstrap samples does not grow with the size, because the upper end is unbounded.
     beta_bytes_per_s: Estimate = UNKNOWN
-    half_bytes: Estimate = UNKNOWN
-    bus_factor: float = math.nan
-    misfit: float = math.nan
-    residuals: tuple[tuple[int, float], ...] = ()
-    why_not: str = ""
+    half_bytes: Estimate = UNKNOWN  # alpha x beta, the payload at which both terms are equal (Hockney's n_1/2)
+    bus_factor: float = math.nan  # busbw / algbw of the group; NaN for transfers and for one device
+    misfit: float = math.nan  # the largest absolute residual
+    residuals: tuple[tuple[int, float], ...] = ()  # (payload_bytes, (measured - line) / measured)
+    why_not: str = ""  # why there is no fit, as a clause
 
     @property
     def poor(self) -> bool:
@@ -63,11 +53,7 @@ class AlphaBetaFit:
     def name(self) -> str:
         """For users: "all_reduce float32 on 4 devices along x of 2x4", "device_to_host float32 cpu:0->host"."""
         p = self.place
-        if p.source or p.target:
-            return f"{p.op} {p.dtype} {p.source}->{p.target}"
-        group = f" along {p.axis} of {p.mesh}" if "x" in p.mesh else ""
-        group += f" of {p.between}" if p.between else ""
-        return f"{p.op} {p.dtype} on {devices_word(p.devices)}{group}"
+        return f"{p.op} {p.dtype} {f'{p.source}->{p.target}' if p.source or p.target else f'on {p.group}'}"
 
     def seconds_at(self, payload_bytes: np.ndarray) -> np.ndarray:
         """The fitted seconds at these payloads, for figures. NaN without a fit."""
@@ -108,10 +94,8 @@ def _fit(group: list[Row]) -> AlphaBetaFit:
     factor = bus_factor(p.op, p.devices) if p.family == "collective" else None
     fit = AlphaBetaFit(place=p, bus_factor=math.nan if factor is None else factor)
     if not good:
-        refused = all(row.gate == "refused" for row in group)
-        every = f"every size was refused ({group[0].gate_reason})"
-        why = every if refused else "no size is complete, correct and not refused"
-        return dataclasses.replace(fit, why_not=why)
+        every = f"every size was refused ({group[0].gate_reason})" * all(row.gate == "refused" for row in group)
+        return dataclasses.replace(fit, why_not=every or "no size is complete, correct and not refused")
     if sizes < MIN_SIZES:
         of = "" if len(good) == len(group) else f" of {len(group)} are complete, correct and not refused"
         why = f"{sizes} payload size{'s' * (sizes > 1)}{of}, and a fit needs {MIN_SIZES}"
@@ -139,7 +123,7 @@ def _solved(fit: AlphaBetaFit, rows: list[Row]) -> AlphaBetaFit:
     draws = np.stack([row.timing.step_draws for row in rows], axis=1)
     refits = solve(sizes, draws[np.isfinite(draws).all(axis=1)])
     rounds = min(row.timing.rounds for row in rows)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # a sample that does not grow with the size has 1/beta = 0
         halves = refits[:, 0] / refits[:, 1]
     return dataclasses.replace(
         fit,
@@ -181,6 +165,7 @@ def solve(sizes: np.ndarray, times: np.ndarray) -> np.ndarray:
         return logs - np.log(share + special.expit(-odds)[:, None] * (sizes / unit))
 
     # The grid finds the region of the minimum. Its infinite ends are the two pure lines, which no finite odds reach.
+    # Log-odds of shares from 4e-11 to 1 - 2e-8.
     grid = np.concatenate([[-np.inf], np.arange(-24, 18, 0.25), [np.inf]])
     best = np.stack([distances(odds[None]).var(axis=1) for odds in grid]).argmin(axis=0)
     low, high = (grid[np.clip(best + step, 1, len(grid) - 2)] for step in (-1, 1))

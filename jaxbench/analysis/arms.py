@@ -21,13 +21,13 @@ MIN_LATENCIES = 100  # with fewer single calls, the 99th percentile would be the
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArmGroup:
-    """The arms of one (strategy, scaling, devices). name: the fields that differ between groups; "" for one group."""
+    """The arms of one (strategy, scaling, devices)."""
 
-    name: str
+    name: str  # the fields that differ between the groups of the run; "" for a single group
     strategy: str
     scaling: str
     devices: int
-    arms: list[Row]
+    arms: list[Row]  # in the order of the plan: the first one is the baseline
 
     @property
     def oversubscribed(self) -> bool:
@@ -60,7 +60,7 @@ def arms_of(places: Sequence[ArmGroup]) -> list[Row]:
 
 def label(point: MeasuredPoint, swept: Sequence[str]) -> str:
     """The value of the one swept lever; the arm's full name if several levers, or a ladder, are swept."""
-    if list(swept) == ["batch"]:
+    if list(swept) == ["batch"]:  # the lever's value may be 0, the experiment's own batch
         return str(point.global_batch)
     if len(swept) == 1 and swept[0] in point.levers:
         return point.levers[swept[0]]
@@ -79,8 +79,8 @@ def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Row:
         row = _with_latency(row)
     if not row.timing.step_s.known:
         return row
-    memory = row.point.peak_bytes / baseline.point.peak_bytes
-    if row.against is None:
+    memory = row.point.peak_bytes / baseline.point.peak_bytes  # NaN if either is unknown
+    if row.against is None:  # 1 by definition, but a run without intervals has no ratios at all
         one = Estimate(value=1.0) if row.timing.step_s.has_interval else UNKNOWN
         return dataclasses.replace(row, ratio=one, gain=one, memory_ratio=memory, verdict="baseline")
     if not baseline.timing.step_s.known:
@@ -104,6 +104,7 @@ def _with_latency(row: Row) -> Row:
     samples = np.concatenate([r.block_s for _, r in rounds])
     owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
     draws, units = row.timing.draws, [unit for unit, _ in rounds]
+    # The same factors for both percentiles: another process would shift all of its calls alike.
     weights, differing = draws.of(units), draws.differing(row.point.point, units)
 
     def percentile(q: float) -> Estimate:
@@ -120,12 +121,12 @@ def _with_latency(row: Row) -> Row:
 
 def judge(row: Row, baseline: Row, gain: Estimate) -> tuple[str, str]:
     """(faster | slower | cannot tell, the reason for "cannot tell")."""
-    for each in (row, baseline):
-        if each.point.check_ok is not True:
-            fault = "did not pass its checks" if each.point.check_ok is False else "was never checked"
-            return "cannot tell", f"{each.point.point} {fault}"
-        if each.gate == "refused":
-            return "cannot tell", f"{each.point.point} was refused by a gate, {each.gate_reason}"
+    for arm in (row, baseline):
+        if arm.point.check_ok is not True:
+            fault = "did not pass its checks" if arm.point.check_ok is False else "was never checked"
+            return "cannot tell", f"{arm.point.point} {fault}"
+        if arm.gate == "refused":
+            return "cannot tell", f"{arm.point.point} was refused by a gate, {arm.gate_reason}"
     if row.point.oversubscribed:
         return "cannot tell", "with more devices than cores, the times do not show the speed"
     if not gain.has_interval:

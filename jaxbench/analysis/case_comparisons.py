@@ -26,26 +26,19 @@ RISING = 1.1  # above this ratio between the rates of the two largest sizes, the
 
 @dataclass(frozen=True, kw_only=True)
 class Crossing:
-    """Which of two series is faster at all sizes from some size on. "Faster" means that the interval excludes 1.
-
-    Attributes:
-      slower, faster: labels of the series at large sizes, "jit on gpu". If the largest size is inconclusive, they are
-        in the order of the rows, and `from_` is None.
-      from_: the smallest measured size from which `faster` is faster at every common size.
-      below: the largest size below `from_` at which `slower` is faster, or None. The crossing is between the two.
-      sizes: the common sizes, ascending. winners: the faster label at each size, or "" if inconclusive.
-      advantage: time of `slower` over that of `faster` at the largest size.
-    """
+    """Which of two series is faster at all sizes from some size on. "Faster" means that the interval excludes 1."""
 
     op: str
     dtype: str
+    # Labels of the series by their speed at large sizes, "jit on gpu". If the largest size is inconclusive, they are in
+    # the order of the rows, and `from_` is None.
     slower: str
     faster: str
-    below: int | None
-    from_: int | None
-    sizes: tuple[int, ...]
-    winners: tuple[str, ...]
-    advantage: Estimate
+    below: int | None  # the largest size below `from_` at which `slower` is faster: the crossing is between the two
+    from_: int | None  # the smallest measured size from which `faster` is faster at every common size
+    sizes: tuple[int, ...]  # the common sizes, ascending
+    winners: tuple[str, ...]  # the faster label at each size, or "" if inconclusive
+    advantage: Estimate  # time of `slower` over that of `faster` at the largest size
 
     @property
     def largest(self) -> int:
@@ -79,25 +72,19 @@ class Crossing:
 
 @dataclass(frozen=True, kw_only=True)
 class HalfPerformance:
-    """The size at which a series reaches half of its best throughput (n_1/2 of Hockney and Jesshope 1981).
-
-    Attributes:
-      elements: interpolated between sizes, in logarithms of both axes; the smallest size if it already reaches half.
-        The interval covers only the noise of the times: between `below` and `from_` the curve was not measured.
-      below, from_: the measured sizes on both sides; `below` is None if the smallest size already reaches half.
-      best_per_s: elements per second at `best_elements`.
-      rising: the throughput has not levelled off at the largest size, so the true knee is at a larger size.
-    """
+    """The size at which a series reaches half of its best throughput (n_1/2 of Hockney and Jesshope 1981)."""
 
     op: str
     dtype: str
     series: str
+    # Interpolated between sizes, in logarithms of both axes; the smallest size if it already reaches half. The interval
+    # covers only the noise of the times: between `below` and `from_` the curve was not measured.
     elements: Estimate
-    below: int | None
+    below: int | None  # the measured sizes on both sides; None: the smallest size already reaches half
     from_: int
-    best_per_s: Estimate
+    best_per_s: Estimate  # elements per second at `best_elements`
     best_elements: int
-    rising: bool
+    rising: bool  # throughput has not levelled off at the largest size, so the true knee is at a larger size
 
     @property
     def sentence(self) -> str:
@@ -106,8 +93,8 @@ class HalfPerformance:
         if self.below is None:
             return f"{text} the smallest size already, {self.from_:,} elements."
         value = self.elements.value  # to two digits, because the curve between two sizes is not known better
-        about = int(float(f"{value:.2g}")) if math.isfinite(value) and value >= 10 else math.ceil(value)
-        where = f"about {about:,} elements, between {self.below:,} and {self.from_:,}"
+        rounded = int(float(f"{value:.2g}")) if math.isfinite(value) and value >= 10 else math.ceil(value)
+        where = f"about {rounded:,} elements, between {self.below:,} and {self.from_:,}"
         more = "; it still rises at the largest size, so the true knee is larger" if self.rising else ""
         return f"{text} {where}: latency-bound below, throughput-bound above{more}."
 
@@ -133,11 +120,9 @@ def series(rows: list[Row]) -> dict[tuple[str, str], dict[str, list[Row]]]:
 def find_crossings(rows: list[Row]) -> list[Crossing]:
     """One crossing for each pair of series of the same operation and dtype that have a size in common."""
     return [
-        crossing
-        for (op, dtype), family in series(rows).items()
-        for one, other in itertools.combinations(family, 2)
-        if (crossing := _crossing(op, dtype, (one, other), family)) is not None
-    ]
+        crossing for (op, dtype), family in series(rows).items() for names in itertools.combinations(family, 2)
+        if (crossing := _crossing(op, dtype, names, family)) is not None
+    ]  # fmt: skip
 
 
 def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, list[Row]]) -> Crossing | None:
@@ -147,7 +132,7 @@ def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, lis
         return None
     ratios = {size: paired_ratio.ratio(one[size], other[size]) for size in sizes}
     winners = [_winner(ratios[size], names) for size in sizes]
-    last, ratio = winners[-1], ratios[sizes[-1]]
+    last, ratio = winners[-1], ratios[sizes[-1]]  # the largest size decides, because overheads vanish there
     faster = last or names[1]
     slower = names[0] if faster == names[1] else names[1]
     from_, below = None, None
@@ -159,7 +144,7 @@ def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, lis
             index -= 1
         from_ = sizes[index]
         below = max((s for s, w in zip(sizes[:index], winners, strict=False) if w == slower), default=None)
-    advantage = ratio if faster == names[1] else ratio.under(1.0)
+    advantage = ratio if faster == names[1] else ratio.under(1.0)  # `ratio` is first over second
     return Crossing(
         op=op, dtype=dtype, slower=slower, faster=faster, below=below, from_=from_, sizes=tuple(sizes),
         winners=tuple(winners), advantage=advantage,
@@ -179,12 +164,10 @@ def _elements(row: Row) -> int:
 
 def knees(rows: list[Row]) -> list[HalfPerformance]:
     """One knee for each series of at least three sizes."""
-    return [
+    return [  # two sizes only show which of them is the faster
         _knee(op, dtype, label, by_size)
-        for (op, dtype), family in series(rows).items()
-        for label, by_size in family.items()
-        if len(by_size) >= 3
-    ]
+        for (op, dtype), family in series(rows).items() for label, by_size in family.items() if len(by_size) >= 3
+    ]  # fmt: skip
 
 
 def _knee(op: str, dtype: str, label: str, rows: list[Row]) -> HalfPerformance:
@@ -192,8 +175,8 @@ def _knee(op: str, dtype: str, label: str, rows: list[Row]) -> HalfPerformance:
     rates = sizes / np.array([row.timing.step_s.value for row in rows])
     draws = sizes / np.stack([row.timing.step_draws for row in rows], axis=1)
     first, value = _half(sizes, rates[None])
-    rounds, best = min(row.timing.rounds for row in rows), int(rates.argmax())
-    index = int(first[0])
+    rounds, best, index = min(row.timing.rounds for row in rows), int(rates.argmax()), int(first[0])
+    # All sizes of a draw together: they were measured in the same rounds, and a slow round is slow for all of them.
     knee = estimate(float(value[0]), _half(sizes, draws[np.isfinite(draws).all(axis=1)])[1], rounds=rounds)
     return HalfPerformance(
         op=op, dtype=dtype, series=label, elements=knee, below=int(sizes[index - 1]) if index else None,
@@ -216,7 +199,7 @@ def _half(sizes: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     index = (rates >= half[:, None]).argmax(axis=1)
     draws, before = np.arange(len(rates)), np.maximum(index - 1, 0)
     low, high = np.log(rates[draws, before]), np.log(rates[draws, index])
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # at index 0 the predecessor is the size itself: 0 / 0
         share = np.where(index > 0, (np.log(half) - low) / (high - low), 0.0)
     left, right = np.log(sizes[before]), np.log(sizes[index])
     return index, np.exp(left + share * (right - left))
@@ -233,18 +216,14 @@ class CallSplit:
     Three calls are timed in the same rounds. "jit+copies" sends the arguments and fetches the result. "waited" runs the
     same program with data on the device. "start" is a nearly empty program with the same arguments. Transfer is the
     first minus the second, start is the third, and work is the second minus the third.
-
-    Attributes:
-      whole: seconds of a call with copies. parts: seconds of each of SPLIT_NAMES; they add up to `whole`.
-      largest: whether this is the largest size of the job.
     """
 
     op: str
     rows: int
     where: str
-    largest: bool
-    whole: Estimate
-    parts: tuple[Estimate, ...]
+    largest: bool  # size of the job, which shows throughput; the smallest shows latency
+    whole: Estimate  # seconds of a call with copies
+    parts: tuple[Estimate, ...]  # seconds of each of SPLIT_NAMES; they add up to `whole`
 
     @property
     def resolved(self) -> tuple[bool, ...]:
@@ -258,8 +237,7 @@ class CallSplit:
         return f"{self.op}, {rows} on {self.where}: {interval(self.whole, seconds)} = {' + '.join(words)}."
 
 
-def _shape(rows: int) -> str:
-    """The name that `workloads/kernels/versus.py` gives to the size."""
+def _shape(rows: int) -> str:  # as `workloads/kernels/versus.py` names the sizes of calls without `elements`
     return f"{rows} row{'s' * (rows != 1)}"
 
 
@@ -286,9 +264,9 @@ def find_splits(rows: Sequence[Row]) -> list[CallSplit]:
         size = row.point.elements or 0
         sizes = [other.point.elements or 0 for other in wholes if other.point.op == row.point.op]
         waited, start = (by_key.get(key(row, _shape(size), impl)) for impl in (WAITED, START))
-        if size not in (min(sizes), max(sizes)) or waited is None or start is None:  # latency, and throughput
+        if size not in (min(sizes), max(sizes)) or waited is None or start is None:
             continue
-        times = paired_ratio.times([row, waited, start])
+        times = paired_ratio.times([row, waited, start])  # over shared rounds, so that drift is in no difference
         at, draws = times.step_s, times.draws
         parts = ((at[0] - at[1], draws[0] - draws[1]), (at[2], draws[2]), (at[1] - at[2], draws[1] - draws[2]))
         split = CallSplit(
@@ -306,24 +284,17 @@ STEPS = "steps"  # a key of the outcome of a training
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """The trainings of one job with one implementation on one platform and core count.
-
-    Attributes:
-      seeds: the number of measured seeds. reached: how many of them reached the target.
-      time, steps: the geometric means of seconds and steps over seeds. If a seed did not reach the target, they are
-        lower limits without an interval.
-      speedup: the time of BASE over `time`, computed seed by seed; UNKNOWN for BASE itself, and if a seed did not reach
-        the target.
-    """
+    """The trainings of one job with one implementation on one platform and core count."""
 
     job: str
     impl: str
     where: str
-    seeds: int
-    reached: int
+    seeds: int  # measured
+    reached: int  # how many of them reached the target
+    # Geometric means of seconds and steps over seeds. If a seed missed the target, lower limits without an interval.
     time: Estimate
     steps: Estimate
-    speedup: Estimate
+    speedup: Estimate  # time of BASE over `time`, seed by seed; UNKNOWN of BASE itself, and if a seed missed the target
 
     @property
     def name(self) -> str:
@@ -334,11 +305,8 @@ class Way:
         least = "" if self.reached == self.seeds else "at least "
         missed = f"; {self.seeds - self.reached} of them did not reach it" if least else ""
         faster = f"; {times(self.speedup)} as fast as NumPy on one core" if self.speedup.known else ""
-        return (
-            f"{self.job}, {self.name}: {least}{interval(self.time, seconds)} and "
-            f"{interval(self.steps, digits)} steps, over {self.seeds} "
-            f"seed{'s' * (self.seeds != 1)}{missed}{faster}."
-        )
+        mean = f"{least}{interval(self.time, seconds)} and {interval(self.steps, digits)} steps"
+        return f"{self.job}, {self.name}: {mean}, over {self.seeds} seed{'s' * (self.seeds != 1)}{missed}{faster}."
 
 
 def find_ways(rows: Sequence[Row]) -> list[Way]:
@@ -358,7 +326,7 @@ def _way(rows: Sequence[Row], base: Sequence[Row]) -> Way:
     steps = over_seeds(row.point.outcome(STEPS) for row in rows)
     bases = {row.point.shape: row for row in base if row.point.check_ok is not False}  # by seed, which the shape names
     pairs = [(bases[row.point.shape], row) for row in rows if row.point.shape in bases]
-    whole = pairs and not missed and len(bases) == len(base)
+    whole = pairs and not missed and len(bases) == len(base)  # a mean over the seeds that worked would be too good
     return Way(
         job=point.op, impl=point.impl, where=point.where, seeds=len(rows),
         reached=len(rows) - missed, time=found.alone() if missed else found, steps=steps.alone() if missed else steps,
@@ -382,27 +350,18 @@ class PublishedShare:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedVerdict:
-    """All-reduce of one dtype in one group of devices, against a published series.
-
-    Attributes:
-      series: the column of the published table; "" if none applies, and then `why_none` gives the reason.
-      shares: one for each payload within the range of the series.
-      word: normal | low | high | cannot tell, at the largest common payload.
-      lowest, highest: the ratios of payloads of at least LARGE_BYTES; NaN without such a payload.
-      slower_series, all_series: how many published series are slower at the largest common payload, and how many exist.
-      percentile: 100 x slower_series / all_series.
-    """
+    """All-reduce of one dtype in one group of devices, against a published series."""
 
     dtype: str
     devices: int
-    series: str = ""
-    shares: tuple[PublishedShare, ...] = ()
-    word: str = ""
-    lowest: float = math.nan
+    series: str = ""  # the column of the published table; "" if none applies
+    shares: tuple[PublishedShare, ...] = ()  # one for each payload within the range of the series
+    word: str = ""  # normal | low | high | cannot tell, at the largest common payload
+    lowest: float = math.nan  # the ratios of payloads of at least LARGE_BYTES
     highest: float = math.nan
-    slower_series: int = 0
+    slower_series: int = 0  # published series that are slower at the largest common payload
     all_series: int = 0
-    percentile: float = math.nan
+    percentile: float = math.nan  # 100 x slower_series / all_series
     why_none: str = ""
 
     @property
@@ -473,7 +432,7 @@ def interpolate(series: pd.Series, payload_bytes: float) -> float:
     return float(np.exp(np.interp(math.log(payload_bytes), x, y)))
 
 
-def published_word(ratio: Estimate = UNKNOWN) -> str:
+def published_word(ratio: Estimate) -> str:
     """normal, low or high if the whole interval is in that range; else, or without an interval, cannot tell."""
     if not ratio.has_interval:
         return "cannot tell"
@@ -486,14 +445,11 @@ def published_word(ratio: Estimate = UNKNOWN) -> str:
 
 def _published_sentence(verdict: PublishedVerdict) -> str:
     last = verdict.shares[-1]
+    unknown = f"Unknown whether this is normal, without an interval (fewer than {MIN_ROUNDS} rounds)"
     words = {
-        "cannot tell": "Inconclusive whether this is normal"
-        if last.ratio.has_interval
-        else f"Unknown whether this is normal, without an interval (fewer than {MIN_ROUNDS} rounds)",
-        "normal": "This is normal",
-        "low": "This is lower than normal",
-        "high": "This is higher than normal",
-    }
+        "cannot tell": "Inconclusive whether this is normal" if last.ratio.has_interval else unknown,
+        "normal": "This is normal", "low": "This is lower than normal", "high": "This is higher than normal",
+    }  # fmt: skip
     text = (
         f"{words[verdict.word]}: at {payload(last.payload_bytes)} all_reduce {verdict.dtype} on "
         f"{devices_word(verdict.devices)} has {interval(last.busbw, per_second)} of bus bandwidth, "

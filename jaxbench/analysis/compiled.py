@@ -21,22 +21,15 @@ MARK = "compiled, not run"
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledRow:
-    """One planned point.
+    """One planned point."""
 
-    Attributes:
-      record: None if it was not compiled; then `reason` says why.
-      memory_bytes: the memory of a device.
-      unsupported: its strategy cannot run the model, or XLA does not know its options.
-      excused: it is unsupported, and it was not requested by name.
-    """
-
-    point: Mapping[str, Any]
+    point: Mapping[str, Any]  # its entry in the plan
     target: str
-    record: CompiledRecord | None
+    record: CompiledRecord | None  # None if it was not compiled; then `reason` says why
     reason: str = ""
-    memory_bytes: int
-    unsupported: bool = False
-    excused: bool = False
+    memory_bytes: int  # of a device
+    unsupported: bool = False  # its strategy cannot run the model, or XLA does not know its options
+    excused: bool = False  # it is unsupported, and it was not requested by name
 
     @property
     def name(self) -> str:
@@ -51,7 +44,7 @@ class CompiledRow:
             return "unsupported"
         if not self.reason:
             return "missing"
-        return "too large" if "RESOURCE_EXHAUSTED" in self.reason else "failed"
+        return "too large" if "RESOURCE_EXHAUSTED" in self.reason else "failed"  # XLA's status for out of memory
 
     @property
     def fits(self) -> bool | None:
@@ -74,7 +67,7 @@ class CompiledRow:
     @property
     def wire_bytes(self) -> int:
         """The bytes that one device sends in a step."""
-        return sum(each.wire_bytes for each in self.record.collectives) if self.record is not None else 0
+        return sum(c.wire_bytes for c in self.record.collectives) if self.record is not None else 0
 
     @property
     def why(self) -> str:
@@ -91,6 +84,7 @@ def rows(run: RunFolder) -> list[CompiledRow]:
     failures = {r.point: r for r in records if isinstance(r, FailureRecord) and r.point not in compiled}
     planned, unsupported = manifest["plan"]["points"], {name for name, r in failures.items() if r.unsupported}
     every = run.config().get("strategy") == "all" or every_set(run.config())
+    # "all" means all that can, so the others are no failure, unless nothing is left.
     excused = unsupported if every and len(unsupported) < len(planned) else set()
     return [
         CompiledRow(
@@ -122,6 +116,5 @@ def gigabytes(size: float) -> str:
 def describe_collectives(collectives: Sequence[Collective]) -> str:
     """One clause per collective: "all-reduce over data (8): 407,080 bytes; all-gather over fsdp (2): ..."."""
     return "; ".join(
-        f"{each.kind} over {each.axis or 'unnamed groups'} ({each.group or '?'}): {each.bytes:,} bytes"
-        for each in collectives
+        f"{c.kind} over {c.axis or 'unnamed groups'} ({c.group or '?'}): {c.bytes:,} bytes" for c in collectives
     )

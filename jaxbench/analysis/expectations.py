@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,23 +21,15 @@ IDLE = "idle"
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One expectation of one run.
+    """One expectation of one run."""
 
-    Attributes:
-      expected, found: the expectation and the result, as sentences.
-      agrees: YES, NO or CANNOT_TELL.
-      judged, right: how many programs were judged, and how many are as expected.
-      detail: numbers of interest.
-      why: a sentence for each violation, or the reason why it cannot be judged.
-    """
-
-    expected: str
-    found: str
-    agrees: str
-    judged: int = 1
-    right: int = 0
-    detail: str = ""
-    why: tuple[str, ...] = ()
+    expected: str  # a sentence
+    found: str  # the result, as a clause
+    agrees: str  # YES, NO or CANNOT_TELL
+    judged: int = 1  # how many programs were judged
+    right: int = 0  # how many of them are as expected
+    detail: str = ""  # numbers of interest
+    why: tuple[str, ...] = ()  # a sentence for each violation, or the reason why it cannot be judged
 
 
 _RUNS = "Every program compiles and runs to the end."
@@ -98,22 +89,25 @@ def complete(expected: str, points: Sequence[MeasuredPoint], *, unit: str = "pro
     unknown. Unsupported points are left out."""
     # A strategy that cannot run a model, and says so, is no fault of either.
     points = [point for point in points if point.status != "unsupported"]
-    order = ("failed", "partial", "missing")
-    unmeasured = [f"{p.point}: {p.reason}" for status in order for p in points if p.status == status]
-    result, failed = item(expected, len(points), unmeasured, unit=unit), any(p.status == "failed" for p in points)
-    return result if failed or result.agrees != NO else dataclasses.replace(result, agrees=CANNOT_TELL)
+    failed, partial, missing = (
+        [f"{p.point}: {p.reason}" for p in points if p.status == status] for status in ("failed", "partial", "missing")
+    )
+    return item(expected, len(points), failed, unknown=[*partial, *missing], unit=unit)
 
 
-def item(expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, unit: str = "programs") -> Item:
-    """An expectation about `judged` programs. wrong: a sentence for each violation."""
+def item(
+    expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, unknown: Sequence[str] = (),
+    unit: str = "programs",
+) -> Item:  # fmt: skip
+    """An expectation about `judged` programs. wrong: a sentence for each violation. unknown: one for each program that
+    could not be judged."""
     if not judged:
         return _unknown(expected, "nothing that could be judged was measured.")
+    why = (*wrong, *unknown)
     # A program may have several violations, so there may be more sentences than programs.
-    right = max(0, judged - len(wrong))
-    return Item(
-        expected=expected, found=f"{right} of {judged} {unit}", agrees=NO if wrong else YES, judged=judged, right=right,
-        detail=detail, why=tuple(wrong),
-    )  # fmt: skip
+    right, agrees = max(0, judged - len(why)), NO if wrong else CANNOT_TELL if unknown else YES
+    found = f"{right} of {judged} {unit}"
+    return Item(expected=expected, found=found, agrees=agrees, judged=judged, right=right, detail=detail, why=why)
 
 
 def _unknown(expected: str, why: str) -> Item:
@@ -131,12 +125,13 @@ def _verdicts(rows: Sequence[Row]) -> list[Item]:
             items.append(_unknown(_VERDICTS[name], "one device does not communicate."))
             continue
         matches = [(point, check) for point, check in checks if check.name == name]
-        wrong = [f"{point}: {check.reason}" for point, check in matches if not check.ok]
-        shares = [
-            c.value / c.limit for _, c in matches if c.ok and c.value is not None and c.limit and name == "parameters"
-        ]
+        wrong = [f"{point}: {check.reason}" for point, check in matches if not check.ok and not check.unchecked]
+        unknown = [f"{point}: {check.reason}" for point, check in matches if check.unchecked]
+        passed = [check for _, check in matches if check.ok and name == "parameters"]
+        shares = [check.value / check.limit for check in passed if check.value is not None and check.limit]
         nearest = f"at most {100 * max(shares):.2g} % of the tolerance" if shares else ""
-        items.append(item(_VERDICTS.get(name, f"The check '{name}' passes."), len(matches), wrong, nearest))
+        expected = _VERDICTS.get(name, f"The check '{name}' passes.")
+        items.append(item(expected, len(matches), wrong, nearest, unknown=unknown))
     return items
 
 
@@ -167,10 +162,9 @@ def of_profile(rows: Sequence[Row]) -> Item:
     for point, profile in traced:
         total, busy = math.fsum(profile.kinds.values()), 1 - profile.kinds.get(IDLE, 0.0) / profile.wall_s
         step = f"{digits(1e3 * profile.wall_s / profile.steps)} ms a step"
-        text = f"{100 * total / profile.wall_s:.1f} % of {step}, devices busy {100 * busy:.0f} %"
-        shown.append(text)
+        shown.append(f"{100 * total / profile.wall_s:.1f} % of {step}, devices busy {100 * busy:.0f} %")
         if abs(total / profile.wall_s - 1) > ADDS_UP or not busy > 0:
-            wrong.append(f"{point}: {text}")
+            wrong.append(f"{point}: {shown[-1]}")
     return item(_PROFILE, len(traced), wrong, ", ".join(shown))
 
 

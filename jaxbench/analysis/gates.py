@@ -19,7 +19,7 @@ from jaxbench.levers import PART
 from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.statistics.timing import LoopTime, Timing
 
-TWO_CLOCKS = "two clocks agree"
+TWO_CLOCKS = "two clocks agree"  # these names are in the `gate_reason` of records and tables
 BELOW_PEAK = "not above peak"
 ROOFLINE = "not below roofline"
 POSITIVE = "not negative"
@@ -58,19 +58,14 @@ OVERSTATED = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """One question about a row.
-
-    Attributes:
-      passed: None if unknown. That refuses nothing but is reported.
-      launch_bound: it passed, and launch overhead is most of a call's time.
-      certain: it refused for a reason that noise cannot cause: a count, or a whole interval beyond a limit that is not
-        itself a measurement from another time.
-    """
+    """One question about a row, with its answer."""
 
     name: str
-    passed: bool | None
+    passed: bool | None  # None: unknown, which refuses nothing but is reported
     reason: str = ""
-    launch_bound: bool = False
+    launch_bound: bool = False  # it passed, but the launch takes a large part of a call's time
+    # It refused for a reason that noise cannot cause: a count, or a whole interval beyond a limit that is not itself a
+    # measurement from another time. Then the run is wrong, and its exit code says so.
     certain: bool = False
 
 
@@ -84,7 +79,8 @@ def judge(point: MeasuredPoint, timing: Timing, loop: LoopTime, demands: tuple[D
 
     demands: the row's rates, each with its ceiling (`roofline.demands`).
     """
-    record = point.case  # the compiler cannot count the FLOPs of a library that the program calls
+    record = point.case
+    # The compiler cannot count the FLOPs of a library that the program calls. Older records do not say (None).
     counted = record.compiler_flops or 0.0 if record is not None and record.calls_library is False else None
     return (
         two_clocks(point, timing, loop),
@@ -105,15 +101,14 @@ def verdict(gates: tuple[Gate, ...]) -> tuple[str, str]:
     if refused:
         return "refused", "; ".join(refused)
     bound = [gate.reason for gate in gates if gate.launch_bound]
-    unknown = [gate.reason for gate in gates if gate.passed is None]
-    return "passed", next(iter([*bound, *unknown]), "")
+    return "passed", next(iter([*bound, *(gate.reason for gate in gates if gate.passed is None)]), "")
 
 
 def itself(point: MeasuredPoint) -> Gate:
     """The compiled program has the named collective. A compiler may replace it with another that sends other bytes, and
     then the bandwidth formula is wrong."""
     kinds = point.case.collectives if point.case is not None else ()
-    if point.family != "collective" or not kinds or kinds == (point.impl,):
+    if point.family != "collective" or not kinds or kinds == (point.impl,):  # (): an older record, which does not say
         return Gate(name=ITSELF, passed=True)
     return Gate(name=ITSELF, passed=False, reason=f"the compiler used {' and '.join(kinds)} instead of {point.impl}")
 
@@ -124,7 +119,7 @@ def two_clocks(point: MeasuredPoint, timing: Timing, loop: LoopTime) -> Gate:
     If calls are faster than the loop, the clock did not wait for them. If the loop is faster than the calls by more
     than the overhead of a call, the compiler removed work or hoisted it out of the loop.
     """
-    if not loop.iteration_s.known:
+    if not loop.iteration_s.known:  # NumPy, plain Python and transfers cannot run inside a jitted loop
         return blocks(point, timing.clock_ratio)
     call_s, iteration_s, launch_s = timing.step_s.value, loop.iteration_s.value, _launch_s(point)
     # Both limits compare a whole interval, so noise alone refuses no row.
@@ -132,6 +127,7 @@ def two_clocks(point: MeasuredPoint, timing: Timing, loop: LoopTime) -> Gate:
     text = f"a call takes {seconds(call_s)}, an iteration of the loop {seconds(iteration_s)}"
     launches = ITERATION_LAUNCHES.get(point.platform, ITERATION_LAUNCHES_ELSEWHERE)
     tolerance = max(CROWDED if point.oversubscribed else 1.0, 1.0 if loop.ratio.has_interval else FEW_ROUNDS)
+    # Beyond the ratio and beyond the launches: for tiny work the ratio is large, and for large work a few launches are.
     if lo > LOOP_SLOWER * tolerance and (lo - 1) * call_s > launches * launch_s:
         return Gate(name=TWO_CLOCKS, passed=False, reason=f"the calls were not waited for: {text}")
     lower_limit = LOOP_FASTER_TOGETHER if point.family == "collective" else LOOP_FASTER
@@ -161,13 +157,14 @@ def blocks(point: MeasuredPoint, ratio: Estimate) -> Gate:
     tolerance = 1.0 if ratio.has_interval else FEW_ROUNDS
     text = f"one more call costs {100 * ratio.value:.0f} % of the time per call (blocks of K and 2 K calls)"
     passed = BLOCKS_FASTER / tolerance <= hi and lo <= BLOCKS_SLOWER * tolerance
-    quiet = not any(load.contended(point, each) for each in point.rounds)
+    quiet = not any(load.contended(point, record) for record in point.rounds)
     return Gate(name=TWO_CLOCKS, passed=passed, reason=text, certain=ratio.has_interval and (quiet or lo <= 1))
 
 
 def _launch_s(point: MeasuredPoint) -> float:
     """The seconds to launch an empty program on all devices of a call; 0 if not measured."""
     launch_s = point.case.launch_s if point.case is not None else None
+    # All devices of the mesh start, also those of other groups: "2x4" are 8. A kernel has no mesh, and prod() is 1.
     return (launch_s or 0.0) * math.prod(int(side) for side in filter(None, point.mesh.split("x")))
 
 
@@ -184,6 +181,7 @@ def below_peak(demands: tuple[Demand, ...]) -> Gate:
         f"{'impossible' if d.limit.source == 'catalogue' else CONTRADICTION}"
         for d in above
     ]
+    # A measured peak may be from a slow day, so only a catalogued one makes the row impossible.
     certain = any(d.limit.source == "catalogue" and d.rate.has_interval for d in above)
     return Gate(name=BELOW_PEAK, passed=False, reason="; ".join(reasons), certain=certain)
 
@@ -194,7 +192,7 @@ CONTRADICTION = "this number or the machine profile is wrong ('jaxbench machine'
 def roofline(step_s: Estimate, demands: tuple[Demand, ...]) -> Gate:
     """No call is shorter than its FLOPs, its bytes or its payload would take at their ceilings."""
     # The demands of a call can overlap (compute next to memory traffic), so the largest one bounds it, not their sum.
-    known = [(d.least_s / d.limit.slack, d) for d in demands if d.limit.known]
+    known = [(d.least_s / d.limit.slack, d) for d in demands if d.limit.known]  # slack: as for the rates above
     needed_s, binding = max(known, key=lambda pair: pair[0], default=(0.0, None))
     if binding is not None and _ends(step_s)[1] < needed_s:
         what = quantities.operations(binding.dtype).removesuffix("/s") + "s" if binding.unit == FLOP else "bytes"
@@ -231,14 +229,14 @@ def flops_done(stated: float, counted: float | None) -> Gate:
 
     The program may have more FLOPs than the formula: recomputation, masked attention, a pipeline's bubble.
     """
-    if not stated:
+    if not stated:  # such as a copy: it claims none
         return Gate(name=FLOPS_DONE, passed=True)
     if counted is None:
         return Gate(name=FLOPS_DONE, passed=None, reason="unknown: the compiler cannot count its FLOPs")
     if stated <= OVERSTATED * counted:
         return Gate(name=FLOPS_DONE, passed=True)
     text = f"{stated:.3g} FLOPs by formula, but the compiled program has {counted:.3g}"
-    return Gate(name=FLOPS_DONE, passed=False, reason=text, certain=True)
+    return Gate(name=FLOPS_DONE, passed=False, reason=text, certain=True)  # counts have no noise
 
 
 def inputs(point: MeasuredPoint) -> Gate:
@@ -255,14 +253,13 @@ def right(point: MeasuredPoint) -> Gate:
     record = point.case
     if record is None:
         return Gate(name=RIGHT, passed=None, reason="unknown: there is no record of its result")
-    # Whether the program waits for the host is another gate's question.
-    checks = [v for v in record.checks if v.name != HOST]
+    checks = [v for v in record.checks if v.name != HOST]  # that one is the question of `by_itself`
     failed = [v.reason for v in checks if not v.ok]
     if record.wrong or failed:
         return Gate(name=RIGHT, passed=False, reason="; ".join(failed) or f"{record.wrong} values are wrong")
     if record.wrong is None:
-        reasons = [v.reason for v in checks]
-        return Gate(name=RIGHT, passed=None, reason="; ".join(reasons) or "the expected result is not known")
+        reason = "; ".join(v.reason for v in checks) or "the expected result is not known"
+        return Gate(name=RIGHT, passed=None, reason=reason)
     return Gate(name=RIGHT, passed=True)
 
 
@@ -298,7 +295,7 @@ def step_two_clocks(point: MeasuredPoint, timing: Timing) -> Gate:
 
 def step_below_peak(step_s: Estimate, use: Utilisation) -> Gate:
     """Model FLOP/s are not above the devices' peak, at the slow end of the step time's interval."""
-    slowest = step_s.value / (step_s.hi if step_s.has_interval else step_s.value)
+    slowest = step_s.value / _ends(step_s)[1]  # the factor from the share at the median to that at the slow end
     if math.isfinite(use.mfu):
         if use.mfu * slowest <= SLACK["catalogue"]:
             return Gate(name=BELOW_PEAK, passed=True)
@@ -321,6 +318,7 @@ def step_flops_done(point: MeasuredPoint) -> Gate:
     passport = point.record.passport
     # The larger count: the compiler's own leaves out library calls, and the parsed one knows products only.
     counts = (passport.product_flops_per_step, passport.compiler_flops_per_step)
+    # None: an opaque library call. XLA's own count on a GPU leaves such calls out, so a low one proves nothing there.
     if counts[0] is None and point.record.platform != "cpu" and passport.flops_per_step > OVERSTATED * (counts[1] or 0):
         reason = "unknown: the program calls a library without a count of its FLOPs"
         return Gate(name=FLOPS_DONE, passed=None, reason=reason)
@@ -328,7 +326,7 @@ def step_flops_done(point: MeasuredPoint) -> Gate:
     if counted is None or least >= 1 / OVERSTATED:
         return flops_done(passport.flops_per_step, counted)
     text = f"a branch of the model may skip {100 * (1 - least):.0f} % of its FLOPs in a step"
-    return Gate(name=FLOPS_DONE, passed=False, reason=text)
+    return Gate(name=FLOPS_DONE, passed=False, reason=text)  # not certain: it may, and nothing shows that it did
 
 
 def not_above_ideal(efficiency: Estimate) -> Gate:

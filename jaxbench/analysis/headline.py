@@ -20,7 +20,7 @@ from jaxbench.statistics.bootstrap import MIN_ROUNDS, Estimate
 
 # The A/A spread (the same program measured twice) may be this large, or this many half widths of the headline's
 # interval, before the headline is refused. The ratio of two equal times is off by about the width of its interval.
-NOISE, DOUBT = 0.05, 2.0
+NOISE, DOUBT = 0.05, 2.0  # relative; half widths
 WIDEST = 0.10  # the largest half width of an efficiency's interval in a headline; a wider one says too little
 # The share of a point's CPU time that others may take. With more, the efficiency is that of the remaining CPU time. The
 # interval only covers variation between rounds, so it may exclude the truth.
@@ -45,11 +45,10 @@ def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[st
         name: [row for scaling in ("strong", "weak") if (row := _largest(rows, name, scaling)) is not None]
         for name in strategies
     }
-    reasons = {
-        name: _too_wide(largest) or _taken(largest) or _noisy(noise.get(name), largest)
-        for name, largest in claims.items()
-    }
-    doubts = {name: reason for name, reason in reasons.items() if reason}
+    doubts = {
+        name: reason for name, largest in claims.items()
+        if (reason := _too_wide(largest) or _taken(largest) or _noisy(noise.get(name), largest))
+    }  # fmt: skip
     sentences = [_sentence(largest) for name, largest in claims.items() if largest and name not in doubts]
     if not doubts and not sentences:
         sentences = _of_one_count(rows)
@@ -60,11 +59,11 @@ def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[st
 def _of_one_count(rows: list[Row]) -> list[str]:
     """One sentence per strategy for a run of one device count, as on a machine with one GPU: its speed. []: it has
     other counts, or a row that a gate refused."""
-    known = [row for row in rows if row.quotable and row.timing.step_s.has_interval]
     if len({row.point.devices for row in rows}) != 1 or any(row.gate == "refused" for row in rows):
         return []
+    known = [row for row in rows if row.quotable and row.timing.step_s.has_interval]
     first: dict[str, Row] = {}
-    for row in known:
+    for row in known:  # on one count, strong and weak scaling are the same program: the first one speaks
         first.setdefault(row.point.strategy, row)
     sentences = []
     for strategy, row in first.items():
@@ -94,7 +93,7 @@ def _too_wide(largest: list[Row]) -> str:
     """The efficiency with an interval that is too wide, as a clause; "" if there is none."""
     for row in largest:
         half = row.efficiency.half_width
-        if half > WIDEST:
+        if half > WIDEST:  # the half width falls with the square root of the rounds
             return (
                 f"the efficiency of {row.point.point}, {percent(row.efficiency)}, is only known to ±{100 * half:.0f} "
                 f"points, and a headline needs ±{100 * WIDEST:.0f}; use a quieter machine or "
@@ -106,8 +105,8 @@ def _too_wide(largest: list[Row]) -> str:
 def _taken(largest: list[Row]) -> str:
     """The point that lost too much CPU time to others, as a clause; "" if none, if unknown, or on accelerators."""
     for row in (row for row in largest if row.point.platform == "cpu"):
-        about = load.of(row.point, row.point.rounds)
-        others, steal = (value if math.isfinite(value) else 0.0 for value in (about.others, about.steal))
+        point_load = load.of(row.point, row.point.rounds)  # of the rounds that count, because the efficiency is theirs
+        others, steal = (value if math.isfinite(value) else 0.0 for value in (point_load.others, point_load.steal))
         if others + steal > TAKEN:
             who = "other processes" if others >= steal else "the hypervisor"
             return (
@@ -121,7 +120,7 @@ def _noisy(control: Control | None, largest: list[Row]) -> str:
     """Why the A/A spread is too large for these efficiencies, as a clause; "" if it is not."""
     if control is None or not largest:
         return ""
-    half = max(row.efficiency.half_width / row.efficiency.value for row in largest)
+    half = max(row.efficiency.half_width / row.efficiency.value for row in largest)  # relative, like the spread
     if control.aa_spread <= max(NOISE, DOUBT * half):
         return ""
     return (
@@ -132,7 +131,7 @@ def _noisy(control: Control | None, largest: list[Row]) -> str:
 
 def _largest(rows: list[Row], strategy: str, scaling: str) -> Row | None:
     family = [r for r in rows if (r.point.strategy, r.point.scaling) == (strategy, scaling) and r.quotable]
-    bases = {r.point.point for r in family}
+    bases = {r.point.point for r in family}  # a base that is not quotable itself makes no quotable efficiency
     compared = [
         r for r in family if r.base is not None and r.base is not r.point and r.base.point in bases
         and r.efficiency.has_interval
@@ -145,6 +144,7 @@ def too_short(rows: Sequence[Row]) -> str:
     asked = max((row.point.rounds_asked for row in rows), default=MIN_ROUNDS)
     if asked >= MIN_ROUNDS or not any(row.timing.step_s.known for row in rows):
         return ""
+    # With fewer rounds by its plan it is a smoke run. With fewer by accident it is partial, and `lacking` says so.
     points = [row.point for row in rows if row.point.status != "unsupported"]
     right = sum(point.status == "ok" and point.check_ok is True for point in points)
     return (
@@ -180,8 +180,7 @@ def lacking(rows: Sequence[Row]) -> str:
 def _why_not(rows: list[Row]) -> str:
     if why := lacking(rows):
         return why
-    refused = [r for r in rows if r.point.reportable and r.gate == "refused"]
-    if refused:
+    if refused := [r for r in rows if r.point.reportable and r.gate == "refused"]:
         return f"a gate refused {refused[0].point.point}, {refused[0].gate_reason}"
     counts = {r.point.devices for r in rows if r.quotable}
     if len(counts) == 1:
@@ -195,20 +194,14 @@ Groups = dict[tuple[object, ...], list[Row]]
 
 
 def case_headlines(
-    view: str,
-    rows: list[Row],
-    fits: list[AlphaBetaFit],
-    crossings: list[Crossing],
-    *,
-    cache_bytes: int | None = None,
+    view: str, rows: list[Row], fits: list[AlphaBetaFit], crossings: list[Crossing], *, cache_bytes: int | None = None
 ) -> list[str]:
     """The headline sentences of one view.
 
     If a sentence is about the best of several rows, one half of the rounds selects the row and the other half gives the
     number (`paired_ratio.best`). Otherwise selection would bias the number upwards.
 
-    Args:
-      cache_bytes: the processor's last-level cache, which separates memory from caches; None: unknown.
+    cache_bytes: the processor's last-level cache, which separates memory from caches; None: unknown.
     """
     good = [row for row in rows if row.quotable and row.timing.step_s.known]
     if view == "stream":
@@ -244,10 +237,9 @@ def _matmul(rows: list[Row]) -> list[str]:
 def _share(best: paired_ratio.Best) -> Estimate:
     """The reported rate over the peak. It uses the reported half of the rounds, because both are in one sentence."""
     share, rate = best.row.peak_share, best.row.flop_per_s
-    if not best.note or not share.known or not rate.known:
+    if not best.note or not share.known or not rate.known:  # no note: one candidate, measured on all rounds
         return share
-    peak = rate.value / share.value
-    return best.rate.over(peak)
+    return best.rate.over(rate.value / share.value)
 
 
 def _stream(rows: list[Row], cache_bytes: int | None) -> list[str]:
@@ -255,7 +247,7 @@ def _stream(rows: list[Row], cache_bytes: int | None) -> list[str]:
     rows = [row for row in rows if row.point.op == "triad"] or rows
     sentences = []
     for (platform, _, dtype), group in _groups(rows, "platform", "cores", "dtype").items():
-        cache = cache_bytes if platform == "cpu" else None
+        cache = cache_bytes if platform == "cpu" else None  # the manifest has the host's cache, not the accelerator's
         parts = []
         for name, words in (("memory", "from memory"), ("cache", "at best from caches")):
             level = [row for row in group if roofline.memory_level(row.point.bytes_moved or 0, cache) == name]
@@ -285,6 +277,7 @@ def _ratios(rows: list[Row], slow: tuple[str, ...], fast: tuple[str, ...], words
         bases = {row.point.elements: row for row in group if row.point.impl in slow}
         for (platform,), others in _groups([r for r in group if r.point.impl in fast], "platform").items():
             pairs = [(bases[row.point.elements], row) for row in others if row.point.elements in bases]
+            # NumPy runs on the host only, and is compared with every platform. XLA is compared with itself on one.
             pairs = [(a, b) for a, b in pairs if slow[0] in HOST or a.point.platform == platform]
             pairs = [(a, b) for a, b in pairs if paired_ratio.ratio(a, b).known]
             if pairs:
@@ -307,7 +300,7 @@ def _transfer(rows: list[Row]) -> list[str]:
         pairs = [row for row in group if row.point.payload_bytes == size]
         worst = min(pairs, key=lambda row: row.algbw.value)
         pair = f"{worst.point.source}->{worst.point.target}"
-        comparison = f"at least, over {len(pairs)} pairs; the slowest is {pair}" if len(pairs) > 1 else f"{pair}"
+        comparison = f"at least, over {len(pairs)} pairs; the slowest is {pair}" if len(pairs) > 1 else pair
         sentences.append(f"{op} {dtype}, {payload(size)}: {interval(worst.algbw, per_second)} {comparison}.")
     return sentences
 
@@ -323,17 +316,14 @@ def _collectives(rows: list[Row], fits: list[AlphaBetaFit]) -> list[str]:
         count = max(row.point.devices for row in group)
         axes = _groups([r for r in group if r.point.devices == count], "mesh", "axis").values()
         common = set.intersection(*({row.point.payload_bytes or 0 for row in axis} for axis in axes))
-        if not common:
+        if not common:  # bandwidths of different payloads do not compare
             continue
         compared = [row for axis in axes for row in axis if row.point.payload_bytes == max(common)]
         row = min(compared, key=lambda row: row.busbw.value)
-        p = row.point
-        along = f" along {p.axis} of {p.mesh}" if "x" in p.mesh else ""
-        along += f" of {p.between}" if p.between else ""
-        along += f", the slowest of {len(compared)} groups" if len(compared) > 1 else ""
-        rate = f"{interval(row.busbw, per_second)} of bus bandwidth at {payload(p.payload_bytes or 0)}"
-        fit = next((f for f in fits if not f.why_not and group_of(f.place) == group_of(p)), None)
-        sentences.append(f"{op} {dtype} on {devices(count)}{along}: {rate}{_small_payload(group, row, fit)}.")
+        of_groups = f", the slowest of {len(compared)} groups" if len(compared) > 1 else ""
+        rate = f"{interval(row.busbw, per_second)} of bus bandwidth at {payload(row.point.payload_bytes or 0)}"
+        fit = next((f for f in fits if not f.why_not and group_of(f.place) == group_of(row.point)), None)
+        sentences.append(f"{op} {dtype} on {row.point.group}{of_groups}: {rate}{_small_payload(group, row, fit)}.")
     return sentences
 
 
@@ -343,7 +333,7 @@ def _small_payload(rows: list[Row], shown: Row, fit: AlphaBetaFit | None) -> str
         return f", {interval(fit.alpha_s, seconds)} before the first byte (alpha)"
     group = [row for row in rows if group_of(row.point) == group_of(shown.point)]
     smallest = min(group, key=lambda row: row.point.payload_bytes or 0)
-    if smallest is shown:
+    if smallest is shown:  # its time is in the sentence already, as a bandwidth
         return ""
     return f", {interval(smallest.timing.step_s, seconds)} at {payload(smallest.point.payload_bytes or 0)}"
 
@@ -368,10 +358,9 @@ def _versus(rows: list[Row]) -> list[str]:
     for (op,), group in _groups([row for row in rows if row.point.elements], "op").items():
         few, many = (end(row.point.elements or 0 for row in group) for end in (min, max))
         ends = {
-            size: best
-            for size in (few, many)
+            size: best for size in (few, many)
             if (best := paired_ratio.best([r for r in group if r.point.elements == size], lambda r: r.point.elements))
-        }
+        }  # fmt: skip
         words = []
         if few in ends:
             soonest = interval(ends[few].rate.under(few), seconds)
@@ -438,6 +427,7 @@ class Control:
     @property
     def aa_spread(self) -> float:
         """The A/A spread: the larger distance of the interval's ends from 1, at least 0.001."""
+        # At least what the sentence below shows as 0.1 %: "differences below 0.0 % are noise" would say nothing.
         return max(0.001, abs(self.ratio.lo - 1), abs(self.ratio.hi - 1))
 
     @property
@@ -453,9 +443,8 @@ class Control:
 def controls(rows: list[Row]) -> list[Control]:
     """The A/A measurements: strong and weak points that are the same program, at a strategy's base device count."""
     results = []
-    measured = {
-        (r.point.strategy, r.point.scaling, r.point.devices, r.point.arm): r for r in rows if r.timing.step_s.known
-    }
+    keyed = {(r.point.strategy, r.point.scaling, r.point.devices, r.point.arm): r for r in rows}
+    measured = {key: row for key, row in keyed.items() if row.timing.step_s.known}
     for (strategy, scaling, count, arm), strong in measured.items():
         # At the base count both scalings have the same batch, so one program was compiled and measured twice.
         weak = measured.get((strategy, "weak", count, arm))
@@ -474,13 +463,13 @@ def half_widths(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
     point's. A single point claims its step time.
     """
     claims = [  # the report may make a claim about these points, so that their intervals should be narrow
-        row
-        for row in rows
+        row for row in rows
         if row.timing.step_s.known and not (row.point.oversubscribed or row.gate == "refused" or row.point.explains)
-    ]
+    ]  # fmt: skip
     found = [(row, row.efficiency) for row in claims if row.base is not None and row.base is not row.point]
     if not found and claims:
         first, *others = claims
         ratios = [(row, paired_ratio.ratio(row, first)) for row in others] or [(first, first.timing.step_s)]
+        # Relative: these are not shares of an ideal, and a step time in seconds has no scale of its own.
         found = [(row, ratio.times(1 / ratio.value)) for row, ratio in ratios if ratio.known]
     return [(estimate.half_width, row.point.point) for row, estimate in found if estimate.has_interval]

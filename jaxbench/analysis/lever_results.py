@@ -21,15 +21,10 @@ from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 
 @dataclass(frozen=True, kw_only=True)
 class SharingResult:
-    """How trainings share their devices.
+    """How trainings share their devices."""
 
-    Attributes:
-      relative: for each training, its time over the slowest's: the median over rounds of its median block.
-      fairness: Jain's index of their rates: 1 if all are equally fast, 1 / k if one of k gets everything.
-    """
-
-    relative: tuple[float, ...]
-    fairness: Estimate = UNKNOWN
+    relative: tuple[float, ...]  # each training's time over the slowest's: median over rounds of its median block
+    fairness: Estimate = UNKNOWN  # Jain's index of their rates: 1 if all are equally fast, 1 / k if one gets everything
 
 
 def sharing_of(row: Row) -> SharingResult | None:
@@ -40,11 +35,11 @@ def sharing_of(row: Row) -> SharingResult | None:
     if not usable:
         return None
     units, rounds = zip(*usable, strict=True)
-    blocks = [np.array(each.process_block_s) for each in rounds]
-    samples = np.concatenate([jain(1 / each) for each in blocks])
-    owners = np.repeat(np.arange(len(blocks)), [each.shape[1] for each in blocks])
+    blocks = [np.array(each.process_block_s) for each in rounds]  # each (trainings, blocks), in seconds
+    samples = np.concatenate([jain(1 / times) for times in blocks])
+    owners = np.repeat(np.arange(len(blocks)), [times.shape[1] for times in blocks])
     value, drawn = row.timing.draws.centre(samples, owners, units)
-    of_rounds = np.array([np.median(each / each.max(axis=0), axis=1) for each in blocks])
+    of_rounds = np.array([np.median(times / times.max(axis=0), axis=1) for times in blocks])
     return SharingResult(
         relative=tuple(np.median(of_rounds, axis=0).tolist()),
         # Jain's index cannot exceed 1, but the resampling adds variance between runs and would draw values above it.
@@ -76,25 +71,19 @@ NEAR = 0.9  # above this share of the best throughput, a larger batch makes step
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Knee:
-    """The smallest measured batch with at least `NEAR` of the best throughput of its group.
-
-    Attributes:
-      share: its throughput over the best throughput, from the rounds that both share.
-      below: the next smaller measured batch and its share; None if the knee is the smallest.
-      rising: the largest batch is the best by a factor above 1 / NEAR, so the true knee may be larger.
-      certain: the whole interval of `share` is above NEAR, and the whole interval of the smaller batch is below it.
-    """
+    """The smallest measured batch with at least `NEAR` of the best throughput of its group."""
 
     place: ArmGroup
     arm: Row
     best: Row
-    share: Estimate
-    below: Row | None
+    share: Estimate  # its throughput over the best throughput, from the rounds that both share
+    below: Row | None  # the next smaller measured batch; None if the knee is the smallest
     below_share: Estimate
-    rising: bool
+    rising: bool  # the largest batch is the best by a factor above 1 / NEAR, so the true knee may be larger
 
     @property
     def certain(self) -> bool:
+        """Whether the whole interval of `share` is above NEAR, and that of the smaller batch below it."""
         smaller = self.below is None or (self.below_share.has_interval and self.below_share.hi < NEAR)
         return smaller and (self.arm is self.best or (self.share.has_interval and self.share.lo >= NEAR))
 
@@ -111,6 +100,7 @@ def knee(place: ArmGroup) -> Knee | None:
     # Throughput still grows by more than 1 / NEAR from the last batch but one, so a batch that was not measured may
     # win.
     rising = best is arms[-1] and shares[-2].value < NEAR
+    # Not interpolated: the knee is a batch that was measured and can be used.
     return Knee(
         place=place, arm=arms[index], best=best, share=shares[index], below=arms[index - 1] if index else None,
         below_share=shares[index - 1] if index else UNKNOWN, rising=rising,
@@ -127,19 +117,16 @@ def latencies(places: Sequence[ArmGroup]) -> list[ArmGroup]:
     ]
 
 
-PREFIXES = ("forward", "gradient", "local", "step")
+PREFIXES = ("forward", "gradient", "local", "step")  # values of the lever `part`: each does one phase more
 PHASE_NAMES = ("forward", "backward", "update", "communication")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """The difference of two prefixes of a step: backward = gradient - forward, communication = step - local.
+    """The difference of two prefixes of a step: backward = gradient - forward, communication = step - local."""
 
-    name: "update + communication" if the prefix between them was not measured. indices: which of `PHASE_NAMES` it has.
-    """
-
-    name: str
-    indices: tuple[int, ...]
+    name: str  # "update + communication" if the prefix between them was not measured
+    indices: tuple[int, ...]  # which of `PHASE_NAMES` it has
     step_s: Estimate
     share: Estimate  # relative to the longest measured prefix
 
@@ -151,20 +138,14 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True)
 class Phases:
-    """The phases of one arm group and setting of the other levers. They add up to `whole` by construction.
-
-    Attributes:
-      setting: such as "batch=64" if the run has several settings.
-      whole: the time of the longest measured prefix. last: its name.
-      rounds: the number of rounds that all prefixes share.
-    """
+    """The phases of one arm group and setting of the other levers. They add up to `whole` by construction."""
 
     place: ArmGroup
-    setting: str
+    setting: str  # such as "batch=64" if the run has several settings
     phases: list[Phase]
-    whole: Estimate
-    last: str
-    rounds: int
+    whole: Estimate  # the time of the longest measured prefix
+    last: str  # its name
+    rounds: int  # that all prefixes share
     arms: list[Row]
 
     @property
@@ -178,13 +159,10 @@ class Phases:
     @property
     def sentence(self) -> str:
         """The phases with their intervals and shares, and whether each is above 0, as sentences."""
-        parts = [
-            f"{p.name} {interval(p.step_s, _signed_seconds)} ({percent(p.share, fine=False)})" for p in self.phases
-        ]
-        begin = f"{self.name}: " if self.name else ""
-        return (
-            f"{begin}{interval(self.whole, _signed_seconds)} per {self.last} = {' + '.join(parts)}. {self._verdict()}"
-        )
+        times = [f"{phase.name} {interval(phase.step_s, _signed_seconds)}" for phase in self.phases]
+        parts = [f"{t} ({percent(phase.share, fine=False)})" for t, phase in zip(times, self.phases, strict=True)]
+        whole = f"{self.name}: " * bool(self.name) + interval(self.whole, _signed_seconds)
+        return f"{whole} per {self.last} = {' + '.join(parts)}. {self._verdict()}"
 
     def _verdict(self) -> str:
         negative = [p.name for p in self.phases if p.step_s.has_interval and p.step_s.hi < 0]
@@ -220,7 +198,7 @@ def find_phases(places: Sequence[ArmGroup]) -> list[Phases]:
 
 
 def _phases(place: ArmGroup, setting: str, arms: list[Row]) -> Phases:
-    measured = paired_ratio.times(arms)
+    measured = paired_ratio.times(arms)  # over the rounds that all parts share, so that differences are of one time
     # From 0, so that the first prefix, the forward pass, is a difference like all others.
     step_s = np.concatenate([[0.0], measured.step_s])
     draws = np.concatenate([np.zeros_like(measured.draws[:1]), measured.draws])
@@ -229,27 +207,22 @@ def _phases(place: ArmGroup, setting: str, arms: list[Row]) -> Phases:
     for i in range(1, len(stops)):
         indices = tuple(range(stops[i - 1] + 1, stops[i] + 1))
         value, drawn = step_s[i] - step_s[i - 1], draws[i] - draws[i - 1]
-        phases.append(
-            Phase(
-                name=" + ".join(PHASE_NAMES[index] for index in indices),
-                indices=indices,
-                step_s=measured.estimate(value, drawn),
-                share=measured.estimate(value / step_s[-1], drawn / draws[-1]),
-            )
-        )
-    whole = measured.estimate(float(step_s[-1]), draws[-1])
-    last = arms[-1].point.levers["part"]
+        phases.append(Phase(
+            name=" + ".join(PHASE_NAMES[index] for index in indices), indices=indices,
+            step_s=measured.estimate(value, drawn), share=measured.estimate(value / step_s[-1], drawn / draws[-1]),
+        ))  # fmt: skip
     return Phases(
-        place=place, setting=setting, phases=phases, whole=whole, last=last, rounds=measured.rounds, arms=arms
-    )
+        place=place, setting=setting, phases=phases, whole=measured.estimate(float(step_s[-1]), draws[-1]),
+        last=arms[-1].point.levers["part"], rounds=measured.rounds, arms=arms,
+    )  # fmt: skip
 
 
-def _signed_seconds(value: float) -> str:
+def _signed_seconds(value: float) -> str:  # `seconds` finds no unit for a negative time
     return seconds(value) if value >= 0 else f"-{seconds(-value)}"
 
 
 MAX_PLACES = 3  # with more groups, only the largest valid device count of each strategy and scaling is reported
-MAX_ARMS = 6
+MAX_ARMS = 6  # with more arms, only the fastest is reported
 SELECTED = "selected and measured on the same rounds, so probably optimistic"  # if the best of more arms is reported
 
 
@@ -281,10 +254,8 @@ def _shown(places: Sequence[ArmGroup]) -> list[ArmGroup]:
     quotable = [place for place in places if any(arm.quotable for arm in place.arms)]
     if len(quotable) <= MAX_PLACES:
         return quotable
-    largest: dict[tuple[str, str], ArmGroup] = {}
-    for place in sorted(quotable, key=lambda place: place.devices):
-        largest[place.strategy, place.scaling] = place
-    return list(largest.values())
+    ascending = sorted(quotable, key=lambda place: place.devices)  # of equal keys, the last and largest one stays
+    return list({(place.strategy, place.scaling): place for place in ascending}.values())
 
 
 def _prefix(place: ArmGroup) -> str:
@@ -320,9 +291,8 @@ def _ranking(place: ArmGroup) -> str:
 
 def arm_name(arm: Row) -> str:
     """The arm's name in a sentence: the value alone if it is clear, such as "bfloat16", else "lever=value"."""
-    return (
-        arm.label if arm.point.arm in (f"precision={arm.label}", f"remat={arm.label}") else arm.point.arm or arm.label
-    )
+    clear = arm.point.arm in (f"precision={arm.label}", f"remat={arm.label}")
+    return arm.label if clear else arm.point.arm or arm.label
 
 
 def _time(arm: Row, base: str) -> str:
@@ -363,7 +333,7 @@ def _general(arm: Row, base: str) -> str:
 
 def _remat(arm: Row, base: str) -> str:
     temp = arm.baseline.point.temp_bytes
-    share = arm.point.temp_bytes / temp if temp else math.nan
+    share = arm.point.temp_bytes / temp if temp else math.nan  # 0 bytes: there is nothing to save
     memory = f"{share:.2f} of {base}'s scratch memory" if math.isfinite(share) else ""
     extra = arm.ratio
     between = f" [{100 * (extra.lo - 1):.0f}, {100 * (extra.hi - 1):.0f}]" if extra.has_interval else ""
@@ -386,7 +356,7 @@ def _freeze(arm: Row, base: str) -> str:
 def bound(arm: Row) -> Estimate:
     """The share of the step that waits for input: 1 - T(baseline) / T(arm)."""
     value = arm.ratio.under(1.0)
-    return Estimate(value=1 - value.value, lo=1 - value.hi, hi=1 - value.lo)
+    return Estimate(value=1 - value.value, lo=1 - value.hi, hi=1 - value.lo)  # a difference swaps the ends
 
 
 def _inputs(arm: Row, base: str) -> str:
@@ -410,8 +380,8 @@ def _knee(knee: Knee) -> str:
         return f"{_prefix(knee.place)}Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
     if arm is best:
         reached = f"{rate.strip()} {best.point.unit}/s, {step} per step"
-        text = f"Throughput is best at batch {best.point.global_batch} ({reached});"
-        text += " smaller batches reach less than 90 % of it."
+        rest = "no smaller batch was measured" if knee.below is None else "smaller batches reach less than 90 % of it"
+        text = f"Throughput is best at batch {best.point.global_batch} ({reached}); {rest}."
     else:
         text = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
     if knee.certain:
@@ -434,24 +404,22 @@ def _latencies(latencies: Sequence[Row]) -> str:
 def _ladder(place: ArmGroup) -> str:
     """A sentence on the speed-up from the first rung to the last, and on the rung that gains most."""
     arms = pairs(place)
-    if not arms or arms[-1] is not place.arms[-1]:
+    if not arms or arms[-1] is not place.arms[-1]:  # without its last rung, there is no whole ladder to speak of
         return ""
     top, first = arms[-1], place.arms[0]
     text = f"The whole ladder is {_ratio(top.gain)} x as fast as {first.label}"
     if top.verdict == "cannot tell":
         text = f"The whole ladder vs {first.label}: inconclusive"
-    steps = [
-        (place.speedup(b, a), b) for a, b in zip(place.arms, place.arms[1:], strict=False) if a.usable and b.usable
-    ]
+    rungs = zip(place.arms, place.arms[1:], strict=False)
+    steps = [(place.speedup(b, a), b) for a, b in rungs if a.usable and b.usable]
     gains = [(value, arm) for value, arm in steps if value.has_interval and value.lo > 1]
     if gains:
         value, arm = max(gains, key=lambda one: one[0].value)
         text += f"; the rung that gains most is {arm.label}, {_ratio(value)} x"
     unclear = [arm.label for value, arm in steps if not value.has_interval or value.lo <= 1 <= value.hi]
     slower = [arm.label for value, arm in steps if value.has_interval and value.hi < 1]
-    return _sentence(
-        text, f"inconclusive: {', '.join(unclear)}" if unclear else "", f"slower: {', '.join(slower)}" if slower else ""
-    )
+    named = (("inconclusive", unclear), ("slower", slower))
+    return _sentence(text, *(f"{word}: {', '.join(labels)}" for word, labels in named if labels))
 
 
 def _why_not(places: Sequence[ArmGroup]) -> str:

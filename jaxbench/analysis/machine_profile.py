@@ -37,8 +37,7 @@ _LISTS = {  # the lists of a profile, and the fields that each entry must have
 def build(runs: list[RunFolder]) -> MachineProfile:
     """Makes the profile from finished runs of one machine: of matmul, stream, dispatch, collectives and transfer.
 
-    Raises:
-      UserError: there is no run, a run is damaged or did not measure cases, or the runs are of different machines.
+    Raises UserError: there is no run, a run is damaged or of steps, or the runs are of different machines.
     """
     if not runs:
         raise UserError("a machine profile needs at least one run: give the folders of 'jaxbench run matmul', ...")
@@ -46,12 +45,13 @@ def build(runs: list[RunFolder]) -> MachineProfile:
     first = runs[0].manifest()
     card["machine"] = cast(Machine, {name: value for name, value in first.items() if name in FACTS})
     card["machine"]["versions"] = first.get("versions", {})
-    card["made_of"] = [run.manifest().get("started", "") for run in runs]
+    card["made_of"] = [run.manifest().get("started", "") for run in runs]  # so that no peak judges its own run
     card |= {"peaks": [], "launch": [], "links": [], "transfers": []}
     for run in runs:
         manifest = run.manifest()
         if why := matches(card, manifest):
             raise UserError(f"'{run.path}' and '{runs[0].path}' were measured on different machines: {why}")
+        # Without a profile: an older one must not judge the runs that replace it.
         rows = run_rows.analyse(points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path))
         _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
     return cast(MachineProfile, sealed(card))
@@ -80,10 +80,9 @@ def _add(card: MachineProfile, run: str, view: str, rows: list[Row]) -> None:
         between = [link for link in links if (link["group_processes"] or 1) > 1]
         card["links"] = _replaced(card["links"], between or links)
     elif view == "transfer":
-        largest = {}  # bytes per second at the largest payload
-        for row in sorted(good, key=lambda row: row.point.payload_bytes or 0):
-            largest[row.point.op, row.point.source, row.point.target] = row
-        for row in largest.values():
+        # Bytes per second at the largest payload of each pair: small ones show latency.
+        ascending = sorted(good, key=lambda row: row.point.payload_bytes or 0)
+        for row in {(row.point.op, row.point.source, row.point.target): row for row in ascending}.values():
             facts = {name: getattr(row.point, name) for name in ("op", "source", "target", "payload_bytes")}
             rate = row.timing.step_s.under(float(row.point.payload_bytes or 0))
             numbers = {**_numbers("", rate), "rounds": row.timing.rounds}
@@ -91,11 +90,7 @@ def _add(card: MachineProfile, run: str, view: str, rows: list[Row]) -> None:
 
 
 def _peaks(
-    run: str,
-    quantity: str,
-    rows: list[Row],
-    work: Callable[[Row], float | None],
-    level: Callable[[Row], str],
+    run: str, quantity: str, rows: list[Row], work: Callable[[Row], float | None], level: Callable[[Row], str]
 ) -> list[Peak]:
     """The best row of each (dtype, platform, cores, level), as an entry. Its "again" is the rate on the rounds that did
     not select it.
@@ -129,13 +124,9 @@ def _link(run: str, fit: AlphaBetaFit) -> LinkFit:
     facts = {name: getattr(fit.place, name) for name in names}
     bus = fit.beta_bytes_per_s.value * fit.bus_factor
     link = {
-        **facts,
-        **_numbers("alpha_s", fit.alpha_s),
-        **_numbers("beta_bytes_per_s", fit.beta_bytes_per_s),
-        "bus_bytes_per_s": bus if math.isfinite(bus) else None,
-        "misfit": fit.misfit,
-        "run": run,
-    }
+        **facts, **_numbers("alpha_s", fit.alpha_s), **_numbers("beta_bytes_per_s", fit.beta_bytes_per_s),
+        "bus_bytes_per_s": bus if math.isfinite(bus) else None, "misfit": fit.misfit, "run": run,
+    }  # fmt: skip
     return cast(LinkFit, link)
 
 
@@ -197,9 +188,12 @@ def doubts(card: MachineProfile) -> list[str]:
     """Sentences on why the profile should be made again; [] for a good profile."""
     sentences = []
     for peak in card["peaks"]:
-        what = f"{peak['dtype']} {peak['op']} on {peak['cores']} cores"
+        cores = f"{peak['cores']} core{'s' * (peak['cores'] != 1)}"
+        # The cores of an accelerator's peak are its host's, which only start the work.
+        what = f"{peak['dtype']} {peak['op']} on {cores if peak['platform'] == 'cpu' else peak['platform']}"
         same = [p for p in card["peaks"] if all(p[n] == peak[n] for n in ("quantity", "dtype", "platform", "level"))]
         one_core = [p["value"] for p in same if p["cores"] == 1 < (peak["cores"] or 0)]
+        # Only products: memory bandwidth may be exhausted by one core.
         if peak["quantity"] == "flop_per_s" and one_core and peak["value"] < SCALES * max(one_core):
             sentences.append(f"{what} is hardly faster than on one: the machine was busy, or its cores are shared")
         elif peak["hi"] is not None and peak["hi"] > BUSY * peak["value"]:

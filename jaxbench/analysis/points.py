@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxbench.analysis.quantities import devices
 from jaxbench.core.schema import (
     CasePlace,
     CaseRecord,
@@ -38,15 +39,15 @@ from jaxbench.statistics.timing import moment, session
 
 # A round ends when its line is written. By the system's clock, its timed blocks cannot take longer than the time since
 # the previous line; in unedited runs they take up to 0.98 of it.
-CLOCK_SLACK, CLOCK_TICK_S = 1.1, 0.1
+CLOCK_SLACK, CLOCK_TICK_S = 1.1, 0.1  # relative, and seconds for rounds so short that 10 % is next to nothing
 
 
 @dataclass
 class PointLines:
-    """The lines of one point so far. passports: its point or case lines (compile reports), in the order of the file."""
+    """The lines of one point so far."""
 
-    passports: list[PointRecord | CaseRecord] = field(default_factory=list)
-    failure: FailureRecord | None = None
+    passports: list[PointRecord | CaseRecord] = field(default_factory=list)  # compile reports, in the order of the file
+    failure: FailureRecord | None = None  # the newest one, which later rounds may have ended
     failed: bool = False  # a failure is its newest line
     rounds: dict[int, RoundRecord] = field(default_factory=dict)
     repeated: Counter[int] = field(default_factory=Counter)  # by round number: additional lines, which do not count
@@ -68,9 +69,9 @@ def collect(records: Iterable[Record]) -> dict[str, PointLines]:
     written: dict[int, float] = {}  # by session: when its newest line was written, Unix time in seconds
     for record in records:
         point_lines = lines.setdefault(record.point, PointLines())
-        if isinstance(record, CompiledRecord):
+        if isinstance(record, CompiledRecord):  # of absent hardware: `analysis.compiled` reads these
             continue
-        if isinstance(record, RoundRecord):
+        if isinstance(record, RoundRecord):  # before `written` changes, because it needs the line before this one
             point_lines.too_long += _too_long(record, written)
         if isinstance(record, PointRecord | CaseRecord | RoundRecord) and record.time:
             written[session(record)] = moment(record)
@@ -93,9 +94,9 @@ def collect(records: Iterable[Record]) -> dict[str, PointLines]:
 
 def _too_long(record: RoundRecord, written: dict[int, float]) -> list[str]:
     """A clause if the blocks of a round took longer than the time since the previous line of its session."""
-    since = moment(record) - written.get(session(record), math.nan)
+    since = moment(record) - written.get(session(record), math.nan)  # NaN for the first line of a session
     timed = sum(record.block_s + record.double_block_s + record.warmup_block_s + record.loop_s + record.double_loop_s)
-    if not timed > CLOCK_SLACK * since + CLOCK_TICK_S:
+    if not timed > CLOCK_SLACK * since + CLOCK_TICK_S:  # written so that an unknown time (NaN) is no fault
         return []
     text = f"its blocks took {digits(timed)} s, and {digits(since)} s passed since the line before"
     return [f"time: {text}: edited, or the system's clock was set back, in round {record.round}"]
@@ -104,10 +105,9 @@ def _too_long(record: RoundRecord, written: dict[int, float]) -> list[str]:
 def point_status(lines: PointLines, asked: int) -> tuple[str, str]:
     """(ok | partial | failed | unsupported | missing, why it is not ok). asked: how many rounds were planned."""
     rounds = len(lines.rounds)
-    if lines.failed and lines.failure is not None and lines.failure.unsupported:
-        return "unsupported", lines.failure.reason
-    if lines.failed and lines.failure is not None:
-        return "failed", f"{lines.failure.stage}: {lines.failure.reason}"
+    if lines.failed and lines.failure is not None:  # even with all rounds: the newest line says what happens now
+        reason = lines.failure.reason
+        return ("unsupported", reason) if lines.failure.unsupported else ("failed", f"{lines.failure.stage}: {reason}")
     if rounds == 0:
         return "missing", "no round was measured"
     if lines.record is None:
@@ -130,7 +130,7 @@ def check(lines: PointLines) -> tuple[bool | None, str]:
     for record in (r for r in lines.passports[:-1] if session(r) in used):
         if found := identity.model_differences(record, lines.passports[-1]):
             wrong.append(f"two models in one point ({identity.model_sentence(found, 'first', 'later')})")
-            break
+            break  # one example says enough
     compiled = sum(r.compilations for r in rounds)
     if compiled:
         wrong.append(f"retrace: {compiled} programs were compiled inside the timed region")
@@ -158,7 +158,7 @@ def _miscounted(record: RoundRecord, prepared: PointRecord | CaseRecord | None) 
         return ""
     trainings = TRAININGS.of(prepared.levers).at_once if isinstance(prepared, PointRecord) else 1
     expected = trainings * prepared.processes  # each of several trainings at once is a process of its own
-    if len(record.process_block_s) in (0, expected):
+    if len(record.process_block_s) in (0, expected):  # 0: a single process has no times of its own
         return ""
     return f"processes: round {record.round} has {len(record.process_block_s)} of {expected} processes"
 
@@ -175,6 +175,7 @@ def faults(record: PointRecord | CaseRecord) -> Iterator[str]:
     """The failed checks of a compile report, as clauses."""
     wrong = failed(record.checks)
     yield from wrong
+    # A check that failed for the same values has said so already, with more detail.
     if isinstance(record, CaseRecord) and record.wrong and not wrong:
         yield f"result: {record.wrong} of its values are wrong"
 
@@ -189,23 +190,9 @@ class MeasuredPoint(StepPlace, CasePlace):
     """One step or case of a run, planned or not, with everything that the run recorded about it.
 
     The fields that identify it are those of its place. The fields of the other kind of place are empty.
-
-    Attributes:
-      of_case: whether it is a kernel, a transfer or a collective, and not a step.
-      record, case: the newest compile report of a step, or of a case; None without one.
-      rounds: the first record of each round number, in order, that counts. rounds_asked: how many rounds were planned.
-      left_out: the rounds of a run with automatic rounds that do not count (`statistics.contended`).
-      failure: the failure if it is the newest line, or None.
-      status: ok (has every round) | partial (has some) | failed (a failure is the newest line) | unsupported (the
-        failure means that the strategy cannot run the model) | missing (has none).
-      check_ok: True if every check passed in the newest compile report and in the reports of every session that
-        contributed rounds, no result value is wrong, and nothing was compiled inside the timed region. None if never
-        checked.
-      reason: why `status` is not ok, or why `check_ok` is False; "" otherwise.
-      repetition: a sentence about rounds that are recorded more than once; "" otherwise.
-      auto_rounds: whether the intervals decided how many rounds the run has (measure.rounds=auto).
     """
 
+    # The fields of both places, with defaults: a step has none of a case's, and a case none of a step's.
     strategy: str = ""
     scaling: str = ""
     global_batch: int = 0
@@ -215,26 +202,30 @@ class MeasuredPoint(StepPlace, CasePlace):
     impl: str = ""
     cores: int | None = None
     resident_bytes: int | None = None
-    of_case: bool
+    of_case: bool  # a kernel, a transfer or a collective, and not a step
     experiment: str
-    processes: int
-    record: PointRecord | None = None
-    case: CaseRecord | None = None
-    rounds: tuple[RoundRecord, ...]
-    rounds_asked: int
-    failure: FailureRecord | None
+    processes: int  # that own its devices
+    record: PointRecord | None = None  # the newest compile report of a step
+    case: CaseRecord | None = None  # the newest compile report of a case
+    rounds: tuple[RoundRecord, ...]  # the first record of each round number that counts, in order
+    rounds_asked: int  # by the plan
+    failure: FailureRecord | None  # only if it is the newest line
     profile: ProfileRecord | None
+    # ok (has every round) | partial (has some) | failed (a failure is the newest line) | unsupported (the failure
+    # means that the strategy cannot run the model) | missing (has none)
     status: str
+    # True if every check passed in the newest compile report and in those of every session that contributed rounds, no
+    # result value is wrong, and nothing was compiled inside the timed region. None: never checked
     check_ok: bool | None
-    reason: str
-    repetition: str = ""
-    auto_rounds: bool = False
-    left_out: tuple[RoundRecord, ...] = ()
+    reason: str  # why `status` is not ok, or why `check_ok` is False; ""
+    repetition: str = ""  # a sentence about rounds that are recorded more than once
+    auto_rounds: bool = False  # the intervals decided how many rounds the run has (measure.rounds=auto)
+    left_out: tuple[RoundRecord, ...] = ()  # rounds that do not count, because others used the machine
 
     @property
     def every_round(self) -> tuple[RoundRecord, ...]:
         """In order, also those that do not count."""
-        return tuple(sorted((*self.rounds, *self.left_out), key=lambda each: each.round))
+        return tuple(sorted((*self.rounds, *self.left_out), key=lambda record: record.round))
 
     @property
     def prepared(self) -> PointRecord | CaseRecord | None:
@@ -326,6 +317,12 @@ class MeasuredPoint(StepPlace, CasePlace):
         """What a collective's group spans: "2 hosts", "2 processes", or "" within one process."""
         return between(self.group_processes or 1, self.group_hosts or 1)
 
+    @property
+    def group(self) -> str:
+        """The participants of a collective: "8 devices", "4 devices along x of 2x4", "2 devices of 2 hosts"."""
+        along = f" along {self.axis} of {self.mesh}" if "x" in self.mesh else ""
+        return f"{devices(self.devices)}{along}{f' of {self.between}' if self.between else ''}"
+
 
 def between(processes: int, hosts: int) -> str:
     """What these processes and hosts are in words: "2 hosts"; "2 processes" on one host; "" for one process."""
@@ -336,8 +333,8 @@ def between(processes: int, hosts: int) -> str:
 
 def hosts_of(point: MeasuredPoint, workers: Mapping[str, Surroundings]) -> int:
     """The number of hosts of a point's processes. workers: from the manifest."""
-    about = workers.get(point.prepared.worker, Surroundings()) if point.prepared is not None else Surroundings()
-    return len(set(about.get("hosts", ()))) or 1
+    surroundings = workers.get(point.prepared.worker, Surroundings()) if point.prepared is not None else Surroundings()
+    return len(set(surroundings.get("hosts", ()))) or 1
 
 
 def load(run: RunFolder) -> list[MeasuredPoint]:
@@ -354,55 +351,58 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
         raise UserError(f"'{run.path}' has no sweep plan in its manifest: report on a folder made by 'jaxbench run'.")
     of_cases, lines = plan.get("measures") == "cases", collect(run.records())
     kind = CaseRecord if of_cases else PointRecord
-    if any(not isinstance(record, kind) for about in lines.values() for record in about.passports):
+    if any(not isinstance(record, kind) for point_lines in lines.values() for record in point_lines.passports):
         raise UserError(f"the records in '{run.path}' are not of the kind that its plan names.")
     place = CasePlace if of_cases else StepPlace
     names = [field.name for field in dataclasses.fields(place)]
     try:
         experiment, processes = str(plan["experiment"]), int(plan.get("processes", 1))
         platform, rounds = str(plan.get("platform", "")), int(plan["rounds"])
-        entries: list[dict[str, Any]] = [{**one} for one in plan["points"]]  # with any of the fields of a place
-        facts = [{"platform": platform, **{name: one[name] for name in names if name in one}} for one in entries]
-        places = {str(one["point"]): place(**one) for one in facts}
-        asked = {str(one["point"]): int(one.get("rounds", rounds)) for one in plan["points"]}  # none in older plans
+        entries: list[dict[str, Any]] = [{**entry} for entry in plan["points"]]  # with any of the fields of a place
+        facts = [{"platform": platform, **{n: entry[n] for n in names if n in entry}} for entry in entries]
+        places = {str(fact["point"]): place(**fact) for fact in facts}
+        asked = {str(entry["point"]): int(entry.get("rounds", rounds)) for entry in entries}  # none in older plans
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         noun = "cases" if of_cases else "points"
         raise UserError(f"the plan of {noun} in '{run.path}' is damaged ({error!r}).") from error
+    # A fixed number of rounds is what the user asked for, and on accelerators others' CPU time is not the program's.
     count = _counted(lines, places) if "auto" in plan and platform == "cpu" else {}
     points = []
     # Planned points first, in the order of the plan; then points that only the records name, as after a change of the
     # plan.
     for name in dict.fromkeys((*places, *lines)):
-        about = lines.get(name, PointLines())
-        source = about.record or places.get(name) or _unplanned(name, platform, about.failure, of_cases)
+        point_lines = lines.get(name, PointLines())
+        record, failure = point_lines.record, point_lines.failure
+        source = record or places.get(name) or _unplanned(name, platform, failure, of_cases)
         if source is None:
             continue
-        status, reason = point_status(about, rounds_asked := asked.get(name, rounds))
-        check_ok, why = check(about)
-        used = count.get(name, every := about.rounds_in_order)
+        status, reason = point_status(point_lines, rounds_asked := asked.get(name, rounds))
+        check_ok, why = check(point_lines)
+        used = count.get(name, every := point_lines.rounds_in_order)
         kept = {each.round for each in used}
         point = MeasuredPoint(
             **{field: getattr(source, field) for field in names},
-            experiment=about.record.experiment if about.record is not None else experiment,
-            processes=about.record.processes if about.record is not None else processes,
+            experiment=record.experiment if record is not None else experiment,
+            processes=record.processes if record is not None else processes,
             of_case=of_cases, rounds_asked=rounds_asked, auto_rounds="auto" in plan,
-            record=about.record if isinstance(about.record, PointRecord) else None,
-            case=about.record if isinstance(about.record, CaseRecord) else None, rounds=used,
+            record=record if isinstance(record, PointRecord) else None,
+            case=record if isinstance(record, CaseRecord) else None, rounds=used,
             left_out=tuple(each for each in every if each.round not in kept),
-            failure=about.failure if about.failed else None, profile=about.profile, status=status, check_ok=check_ok,
-            reason=reason or why, repetition=repetition(about),
+            failure=failure if point_lines.failed else None, profile=point_lines.profile, status=status,
+            check_ok=check_ok, reason=reason or why, repetition=repetition(point_lines),
         )  # fmt: skip
         points.append(point)
     if of_cases:
         return points
+    # sorted() is stable, so that the arms of a group stay in the order of the plan.
     strategies = list(dict.fromkeys(p.strategy for p in points))
     return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
 
 
 def _counted(lines: dict[str, PointLines], places: Mapping[str, Place]) -> dict[str, tuple[RoundRecord, ...]]:
     """The rounds that count, of each point that has any."""
-    rounds = {name: about.rounds_in_order for name, about in lines.items() if about.rounds}
-    planned = [places[name] for name in rounds if name in places]
+    rounds = {name: point_lines.rounds_in_order for name, point_lines in lines.items() if point_lines.rounds}
+    planned = [places[name] for name in rounds if name in places]  # others have no place to say whether they claim
     claiming = [place.point for place in planned if not (place.oversubscribed or bool(getattr(place, "explains", "")))]
     return contended.counted(rounds, claiming)
 

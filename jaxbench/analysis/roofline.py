@@ -21,32 +21,22 @@ UNKNOWN_CACHE_BYTES = 2**30  # the same limit when the size of the cache is unkn
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
-    """One limit, per second. rate: NaN when unknown.
+    """One limit of a device."""
 
-    Attributes:
-      source: "catalogue" (the vendor's peak) | "measured" (the best rate in the machine profile) | "" (unknown).
-      room: the upper end of a measured rate's interval over the rate. A value within it does not exceed the ceiling.
-    """
-
-    rate: float = math.nan
-    source: str = ""
-    room: float = 1.0
+    rate: float = math.nan  # per second
+    source: str = ""  # catalogue (the vendor's peak) | measured (the best rate in the machine profile) | "" (unknown)
+    room: float = 1.0  # upper end of a measured rate's interval over the rate: a value within does not exceed it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ceilings:
-    """The limits of one device, or of the cores that a CPU process may use.
+    """The limits of one device, or of the cores that a CPU process may use."""
 
-    Attributes:
-      flop: FLOP/s of matrix products in one dtype.
-      memory, cache: bytes/s of streaming from memory, and from the last-level cache or a nearer cache.
-      link: bytes/s from one device to the others, in one direction. Only from the catalogue, because the best measured
-        collective does not limit another one.
-    """
-
-    flop: Ceiling = Ceiling()
-    memory: Ceiling = Ceiling()
-    cache: Ceiling = Ceiling()
+    flop: Ceiling = Ceiling()  # FLOP/s of matrix products in one dtype
+    memory: Ceiling = Ceiling()  # bytes/s of streaming
+    cache: Ceiling = Ceiling()  # the same from the last-level cache or a nearer one
+    # bytes/s from one device to the others, in one direction. Only from the catalogue, because the best measured
+    # collective does not limit another one
     link: Ceiling = Ceiling()
 
 
@@ -87,20 +77,19 @@ def measured_ceilings(card: MachineProfile | None, platform: str, cores: int, dt
     """
     if card is None:
         return Ceilings()
-    peaks = [
-        p for p in card["peaks"] if p["platform"] == platform and (platform != "cpu" or (p["cores"] or 0) <= cores)
-    ]
+    on_cpu = platform == "cpu"
+    peaks = [p for p in card["peaks"] if p["platform"] == platform and not (on_cpu and (p["cores"] or 0) > cores)]
     rates = [p for p in peaks if p["quantity"] == "bytes_per_s"]
     groups = {
         "flop": [p for p in peaks if p["quantity"] == "flop_per_s" and p["dtype"] == dtype],
-        "memory": [p for p in rates if p["level"] == "memory"],
-        "cache": [p for p in rates if p["level"] == "cache"],
+        **{level: [p for p in rates if p["level"] == level] for level in ("memory", "cache")},
     }
     known = {}
     for name, group in groups.items():
         best = max(group, key=lambda peak: float(peak["value"]), default=Peak(value=0))
         rate = float(best["value"])
-        if rate > 0 and any(platform != "cpu" or p["cores"] == cores for p in group):
+        # Fewer cores alone make no ceiling: how much more all of them can do is not known.
+        if rate > 0 and any(not on_cpu or p["cores"] == cores for p in group):
             room = max(1.0, float(best.get("hi") or rate) / rate)
             known[name] = Ceiling(rate=rate, source="measured", room=room)
     return Ceilings(**known)
@@ -108,7 +97,7 @@ def measured_ceilings(card: MachineProfile | None, platform: str, cores: int, dt
 
 def memory_level(working_set_bytes: float, cache_bytes: int | None) -> str:
     """Where a working set of this size is: "memory" or "cache". cache_bytes: the last-level cache; None: unknown."""
-    limit = CACHES * cache_bytes if cache_bytes else UNKNOWN_CACHE_BYTES
+    limit = CACHES * cache_bytes if cache_bytes else UNKNOWN_CACHE_BYTES  # unknown on every accelerator
     return "memory" if working_set_bytes > limit else "cache"
 
 
@@ -123,21 +112,13 @@ FLOP, BYTES, LINK = "FLOP/s", "B/s", "B/s over the link"
 
 @dataclass(frozen=True, kw_only=True)
 class Limit:
-    """The maximum rate of one kind of work.
+    """The maximum rate of one kind of work."""
 
-    Attributes:
-      rate: per second; NaN if unknown.
-      source: as in `Ceiling`.
-      text: the limit in words, or why it is unknown.
-      slack: a value up to this many times `rate` is plausible.
-      no_share: why a share of this limit is meaningless; "" if it is meaningful.
-    """
-
-    rate: float = math.nan
-    source: str = ""
-    text: str = ""
-    slack: float = math.nan
-    no_share: str = ""
+    rate: float = math.nan  # per second
+    source: str = ""  # as in `Ceiling`
+    text: str = ""  # the limit in words, or why it is unknown
+    slack: float = math.nan  # a value up to this many times `rate` is plausible
+    no_share: str = ""  # why a share of this limit is meaningless
 
     @property
     def known(self) -> bool:
@@ -151,20 +132,13 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """One kind of work of a case.
+    """One kind of work of a case."""
 
-    Attributes:
-      unit: FLOP, BYTES or LINK.
-      amount: the work of one call. rate: the work per second.
-      limit: its ceiling.
-      dtype: the dtype of the case; integer operations are shown as OP/s.
-    """
-
-    unit: str
-    amount: float
-    rate: Estimate
-    limit: Limit
-    dtype: str = ""
+    unit: str  # FLOP, BYTES or LINK
+    amount: float  # the work of one call
+    rate: Estimate  # the work per second
+    limit: Limit  # its ceiling
+    dtype: str = ""  # of the case; integer operations are shown as OP/s
 
     @property
     def least_s(self) -> float:
@@ -204,23 +178,19 @@ def demands(
     # Bus bandwidth, because a collective of n devices sends more over each link than its payload.
     link_rate = rates.busbw if point.family == "collective" else rates.algbw
     if link_rate.known:
-        result.append(
-            Demand(unit=LINK, amount=link_rate.value * step_s, rate=link_rate, limit=_link_limit(point, kind))
-        )
+        amount = link_rate.value * step_s
+        result.append(Demand(unit=LINK, amount=amount, rate=link_rate, limit=_link_limit(point, kind)))
     return tuple(result)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PeakShare:
-    """The share of its peak that a case reaches; UNKNOWN without a peak.
-
-    peak: the peak in words; "" without a peak, and then `why_not` gives the reason. source: as in `Ceiling`.
-    """
+    """The share of its peak that a case reaches."""
 
     part: Estimate = UNKNOWN
-    peak: str = ""
-    why_not: str = ""
-    source: str = ""
+    peak: str = ""  # in words; "" without a peak
+    why_not: str = ""  # the reason for none
+    source: str = ""  # as in `Ceiling`
 
     @property
     def note(self) -> str:
@@ -248,15 +218,14 @@ def _may_bind(demand: Demand, demands: tuple[Demand, ...]) -> bool:
     if other is None or other.limit.counts:
         return True
     flops, moved = (demand, other) if demand.unit == FLOP else (other, demand)
-    computes = flops.amount >= RIDGE * moved.amount
-    return computes if demand.unit == FLOP else not computes
+    return (flops.amount >= RIDGE * moved.amount) == (demand.unit == FLOP)
 
 
 def _flop_limit(point: MeasuredPoint, kind: str, ceiling: Ceiling, machine: MachineProfile | None) -> Limit:
     peak = hardware.find(kind)
     row = peak.rate(point.dtype) if peak is not None else None
     text = quantities.flops(ceiling.rate, point.dtype)
-    if ceiling.source == "catalogue":
+    if ceiling.source == "catalogue":  # the ceiling came from this row of it
         assert peak is not None and row is not None
         return _limit(ceiling, f"{text} ({peak.name}, {row.column}){_doubt(row.verified)}")
     if ceiling.source == "measured":
@@ -274,7 +243,7 @@ def _bytes_limit(
     point: MeasuredPoint, kind: str, known: Ceilings, machine: MachineProfile | None, *, cache_bytes: int | None
 ) -> Limit:
     """The bandwidth limit of a case: of memory, or of a cache that holds its arrays. Transfers also use memory."""
-    copies = point.family == "transfer"
+    copies = point.family == "transfer"  # it reads one array and writes another, so it touches all that it holds
     touched = float(point.resident_bytes or math.inf) if copies else _touched(point)
     no_share = "a copy is bound by its link before its memory" if copies else ""
     if memory_level(touched, cache_bytes if point.platform == "cpu" else None) == "cache":
@@ -287,9 +256,8 @@ def _bytes_limit(
     if known.memory.source == "catalogue":
         peak = hardware.find(kind)
         assert peak is not None
-        return _limit(
-            known.memory, f"{text} ({peak.name}, mem_bw_gbps){_doubt(peak.memory_verified)}", no_share=no_share
-        )
+        text += f" ({peak.name}, mem_bw_gbps){_doubt(peak.memory_verified)}"
+        return _limit(known.memory, text, no_share=no_share)
     if known.memory.source == "measured":
         best = f"this machine's best from memory {_up_to(point)} (machine.json)"
         return _limit(known.memory, f"{text}, {best}", no_share=no_share)
@@ -304,7 +272,7 @@ def _touched(point: MeasuredPoint) -> float:
     between two passes it may touch no more than one array. A cache may hold that array although it cannot hold all.
     """
     moved, held = float(point.bytes_moved or 0), float(point.resident_bytes or math.inf)
-    bits = re.search(r"\d+", point.dtype)
+    bits = re.search(r"\d+", point.dtype)  # of the dtype's name: "bfloat16"; bool has none, and takes a byte
     return moved if moved <= held else (point.elements or 0) * int(bits[0] if bits else 8) / 8
 
 
@@ -319,7 +287,7 @@ def _link_limit(point: MeasuredPoint, kind: str) -> Limit:
         return Limit(text=hardware.why_not(kind))
     if link is None:
         return Limit(text=f"the catalogue has no link for {peak.name}")
-    if to_host != link.is_pcie:
+    if to_host != link.is_pcie:  # PCIe leads to the host, and NVLink or the like to other devices
         which = "to other devices" if to_host else "to the host (PCIe)"
         return Limit(text=f"the only catalogued link of {peak.name} is the one {which}")
     if link.devices > 1:
@@ -358,28 +326,18 @@ def _doubt(verified: bool) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Utilisation:
-    """The utilisation of a point's devices. Unknown numbers are NaN.
+    """The utilisation of a point's devices. Unknown numbers are NaN."""
 
-    Attributes:
-      flop_per_s: model FLOP/s of all devices.
-      mfu: a fraction of their peak.
-      note: the peak, or why there is no mfu.
-      measured_peak_share: without a catalogued peak, a fraction of this machine's measured matmul peak.
-      measured_note: the same in words; "" if unknown.
-      product_share: a fraction of the rate of a large matrix product on the same number of devices in the same rounds.
-      product_flop_per_s: the rate of that product, per device.
-    """
-
-    flops_per_step: float = math.nan
-    flop_per_s: float = math.nan
-    mfu: float = math.nan
-    note: str = ""
-    measured_peak_share: float = math.nan
-    measured_note: str = ""
+    flops_per_step: float = math.nan  # analytic, of one training
+    flop_per_s: float = math.nan  # model FLOP/s of all devices and trainings
+    mfu: float = math.nan  # a fraction of the devices' catalogued peak
+    note: str = ""  # that peak, or why there is no mfu
+    measured_peak_share: float = math.nan  # without a catalogued peak: of this machine's measured matmul peak
+    measured_note: str = ""  # the same in words
     peak: str = ""  # the catalogued peak in words
     measured_slack: float = math.nan  # a share up to this is plausible
-    product_share: Estimate = UNKNOWN
-    product_flop_per_s: float = math.nan
+    product_share: Estimate = UNKNOWN  # of a large product's rate, on as many devices in the same rounds
+    product_flop_per_s: float = math.nan  # the rate of that product, per device
 
     def mfu_unmasked(self, point: MeasuredPoint) -> float:
         """MFU including the FLOPs of masked attention, which `mfu` leaves out; NaN if there are none."""
@@ -390,11 +348,8 @@ class Utilisation:
         """`product_share` in words: "38 % [37, 39] of a large product's rate here (54 GFLOP/s per ...)", or ""."""
         if not self.product_share.known:
             return ""
-        rate = quantities.flops(self.product_flop_per_s)
-        return (
-            f"{quantities.percent(self.product_share)} of a large product's rate here ({rate} per device, in the same "
-            "rounds)"
-        )
+        share, rate = quantities.percent(self.product_share), quantities.flops(self.product_flop_per_s)
+        return f"{share} of a large product's rate here ({rate} per device, in the same rounds)"
 
     @property
     def full_note(self) -> str:
@@ -423,12 +378,12 @@ def utilisation(
     if peak is not None and rate is not None:
         text = f"peak {rate.flop_per_s / 1e12:g} TFLOP/s per device ({peak.name}, {rate.column})"
         mfu, note = use.flop_per_s / (point.devices * rate.flop_per_s), f"{text}{_doubt(rate.verified)}"
-        if mfu > 1:
+        if mfu > 1:  # the gate refuses it only beyond the slack of a catalogued peak
             note += "; a value above 1 is impossible: the FLOP count, the clock or the peak is wrong"
         return dataclasses.replace(use, mfu=mfu, note=note, peak=text)
     missing = f"the catalogue has no {dtype} peak for {peak.name}" if peak else hardware.why_not(record.device_kind)
     use = dataclasses.replace(use, note=f"no MFU: {missing}")
-    ceiling = measured_ceilings(machine, point.platform, 1, dtype).flop
+    ceiling = measured_ceilings(machine, point.platform, 1, dtype).flop  # of one core: a CPU device has one
     if machine is None or not math.isfinite(ceiling.rate):
         return use
     workers, unit = point.devices, "device"

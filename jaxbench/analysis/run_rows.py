@@ -26,84 +26,54 @@ from jaxbench.statistics.variance import ASSUMED, RunVariance
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Row:
-    """One point with its numbers: a line of ``summary.csv``. What does not apply to it is unknown or empty.
-
-    Attributes:
-      timing: of a case, `timing.step_s` is seconds per call and `timing.examples_per_s` calls per second.
-      gate: "passed" | "refused" | "" if nothing was measured. gate_reason: the reason, or the most useful remark.
-      notes: caveats, as clauses.
-
-    Of a step:
-      base: the point with speed-up 1: the smallest measured device count of the same strategy, scaling and arm; None if
-        that point is oversubscribed or a gate refused it.
-      work: the work of a step over the base's: global batches, or FLOPs if the model grows.
-      speedup: examples per second over the base's, both from median step times. UNKNOWN if either has fewer than
-        MIN_ROUNDS rounds.
-      efficiency: speedup / (devices / base devices).
-      paired: whether it shares at least MIN_ROUNDS rounds with its base, so that drift cancels. Otherwise the speed-up
-        has no interval, and no fit uses the point.
-      speedup_draws: (draws,) the speed-up of each bootstrap sample, for the fits.
-      ablations: the rows of its ablations, by name: alone, local, communication, peak; for a base also "batch=2x".
-        No table, figure, fit or headline of points has them.
-      explained: the losses and times of its waterfall, by name (`features.ablations.waterfall.Waterfall.numbers`).
-
-    Of an arm of a lever sweep (`arms.analyse`):
-      label: its name in tables and figures: the value of the swept lever, or the full name of the arm.
-      against: the first arm of the same (strategy, scaling, devices), measured or not; None: it is that arm itself.
-      ratio: step time over the baseline's, from the rounds that both share. UNKNOWN without an interval.
-      gain: examples per second over the baseline's, from the same rounds: 1 / ratio if the batches are equal.
-      memory_ratio: `peak_bytes` over the baseline's; NaN: unknown.
-      verdict: baseline | faster | slower (the whole interval of `gain` is on that side of 1) | cannot tell | "" (not
-        measured, or it runs another part of the step, so the work differs).
-      why: the reason for "cannot tell", as a clause.
-      p50, p99: percentiles of the seconds of its single calls, for inference. why_no_p99: why one is unknown.
-
-    Of a case:
-      loop_s: seconds per iteration of the jitted loop, from its second clock; UNKNOWN without a loop.
-      flop_per_s and the other rates: from step_s, never from the loop.
-      peak_share: the rate over its ceiling; UNKNOWN without a ceiling. peak: the name of the ceiling, or "".
-      peak_note: a sentence about the ceiling, or why there is none.
-      alpha_s, beta_bytes_per_s: of the line through all sizes of its collective or transfer.
-    """
+    """One point with its numbers: a line of ``summary.csv``. What does not apply to it is unknown or empty."""
 
     point: MeasuredPoint
-    timing: Timing
+    timing: Timing  # of a case: `step_s` is seconds per call, and `examples_per_s` calls per second
     gates: tuple[Gate, ...] = ()
-    gate: str = ""
-    gate_reason: str = ""
-    notes: tuple[str, ...] = ()
+    gate: str = ""  # passed | refused | "" if nothing was measured
+    gate_reason: str = ""  # why it was refused, or the most useful remark
+    notes: tuple[str, ...] = ()  # caveats, as clauses
 
+    # Of a step. Its base has speed-up 1: the smallest measured device count of the same strategy, scaling and arm. None
+    # if that point is oversubscribed or a gate refused it.
     base: MeasuredPoint | None = None
     base_step_s: float = math.nan
-    work: float = math.nan
-    speedup: Estimate = UNKNOWN
-    efficiency: Estimate = UNKNOWN
-    paired: bool = True
-    speedup_draws: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))
+    work: float = math.nan  # of a step over the base's: global batches, or FLOPs if the model grows
+    speedup: Estimate = UNKNOWN  # examples/s over the base's. UNKNOWN if either has fewer than MIN_ROUNDS rounds
+    efficiency: Estimate = UNKNOWN  # speedup / (devices / base devices)
+    paired: bool = True  # shares MIN_ROUNDS rounds with its base, so that drift cancels; else no interval, and no fit
+    speedup_draws: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))  # (draws,), for the fits
     use: Utilisation = Utilisation()
+    # Its ablations by name: alone, local, communication, peak; of a base also "batch=2x". They are in no table, figure,
+    # fit or headline of points.
     ablations: Mapping[str, Row] = dataclasses.field(default_factory=dict)
-    explained: Mapping[str, Estimate] = dataclasses.field(default_factory=dict)
+    explained: Mapping[str, Estimate] = dataclasses.field(default_factory=dict)  # `Waterfall.numbers`
 
-    label: str = ""
-    against: Row | None = None
-    ratio: Estimate = UNKNOWN
-    gain: Estimate = UNKNOWN
-    memory_ratio: float = math.nan
+    # Of an arm of a lever sweep (`arms.analyse`). The baseline is the first arm of its (strategy, scaling, devices).
+    label: str = ""  # in tables and figures: the value of the swept lever, or the full name of the arm
+    against: Row | None = None  # the baseline, measured or not; None: it is the baseline itself
+    ratio: Estimate = UNKNOWN  # step time over the baseline's, from the rounds that both share
+    gain: Estimate = UNKNOWN  # examples/s over the baseline's, same rounds: 1 / ratio if the batches are equal
+    memory_ratio: float = math.nan  # `peak_bytes` over the baseline's
+    # baseline | faster | slower (the whole interval of `gain` is on that side of 1) | cannot tell | "" (not measured,
+    # or it runs another part of the step, so the work differs)
     verdict: str = ""
-    why: str = ""
-    p50: Estimate = UNKNOWN
+    why: str = ""  # the reason for "cannot tell", as a clause
+    p50: Estimate = UNKNOWN  # percentiles of the seconds of its single calls, for inference
     p99: Estimate = UNKNOWN
     why_no_p99: str = ""
 
-    loop_s: Estimate = UNKNOWN
+    # Of a case. Rates come from `step_s`, never from the loop, which pays for no calls.
+    loop_s: Estimate = UNKNOWN  # seconds per iteration of the jitted loop: the second clock
     flop_per_s: Estimate = UNKNOWN
     bytes_per_s: Estimate = UNKNOWN
     algbw: Estimate = UNKNOWN
     busbw: Estimate = UNKNOWN
-    peak_share: Estimate = UNKNOWN
-    peak: str = ""
-    peak_note: str = ""
-    alpha_s: Estimate = UNKNOWN
+    peak_share: Estimate = UNKNOWN  # the rate over its ceiling
+    peak: str = ""  # the name of that ceiling
+    peak_note: str = ""  # a sentence about the ceiling, or why there is none
+    alpha_s: Estimate = UNKNOWN  # of the line through all sizes of its collective or transfer
     beta_bytes_per_s: Estimate = UNKNOWN
 
     @property
@@ -194,27 +164,24 @@ def analyse(
     machine: the profile of the same machine (`machine_profile.read`), or None. spread: run-to-run variance
     (`variance.read`).
     """
-    draws = draws_of(points, spread)
+    draws = draws_of(points, spread)  # one set for all points, so that common variation cancels in their ratios
     if any(point.of_case for point in points):
         return _refuse_groups([_case(point, draws, manifest or {}, machine) for point in points])
     config = config or {}
     timed = [Row(point=point, timing=measure(point, draws, examples=point.examples)) for point in points]
     measured_ablations = [  # only the clocks are judged, because an ablation is not a whole step
         row.gated((gates.blocks(row.point, row.timing.clock_ratio),)) if row.timing.step_s.known else row
-        for row in timed
-        if row.point.explains
-    ]
+        for row in timed if row.point.explains
+    ]  # fmt: skip
     # A large product in the same rounds is a better peak than one from another day: the machine was in the same state.
     products = {
         (row.point.devices, dtype_of(row.point, config)): row
-        for row in measured_ablations
-        if row.point.part == "peak" and not fault(row)
-    }
+        for row in measured_ablations if row.point.part == "peak" and not fault(row)
+    }  # fmt: skip
     rows = [
         _alone(row, config, machine, products.get((row.point.devices, dtype_of(row.point, config))))
-        for row in timed
-        if not row.point.explains
-    ]
+        for row in timed if not row.point.explains
+    ]  # fmt: skip
     # An ablation's id is the id of its point, a slash and its own name.
     parts: dict[str, dict[str, Row]] = {}
     for row in measured_ablations:
@@ -236,6 +203,7 @@ def fault(row: Row) -> str:
 def _alone(row: Row, config: Mapping[str, Any], machine: MachineProfile | None, product: Row | None) -> Row:
     """A row without its base. product: a large matrix product on the same number of devices in the same rounds, or
     None."""
+    # Its base is found afterwards, among rows with gates: a refused row must not become one.
     point, timing = row.point, row.timing
     if not timing.step_s.known:
         return row
@@ -252,14 +220,14 @@ def _with_product(use: Utilisation, row: Row, product: Row) -> Utilisation:
     Without a catalogued peak, that product is the measured peak. It replaces the machine profile's peak, because it was
     measured at the same time.
     """
-    compiled, step_s = product.point.compile_report, product.timing.inside.step_s
+    compiled, step_s = product.point.compile_report, product.timing.inside.step_s  # inside: for a gate
     work = compiled.flops_per_step if compiled is not None else 0.0
     if not work > 0:
         return use
     use = dataclasses.replace(use, product_flop_per_s=work / step_s.value / product.point.devices)
     if not use.flops_per_step > 0:
         return use
-    share = paired_ratio.ratio(product, row).times(use.flops_per_step / work)
+    share = paired_ratio.ratio(product, row).times(use.flops_per_step / work)  # times are inverse to rates
     use = dataclasses.replace(use, product_share=share)
     if math.isfinite(use.mfu):
         return use
@@ -285,12 +253,10 @@ def dtype_of(point: MeasuredPoint, config: Mapping[str, Any]) -> str:
 
 def _base(point: MeasuredPoint, rows: list[Row]) -> Row | None:
     family = [
-        row
-        for row in rows
+        row for row in rows
         if (row.point.strategy, row.point.scaling, row.point.arm) == (point.strategy, point.scaling, point.arm)
-        and row.timing.step_s.known
-        and row.point.status not in ("failed", "unsupported")
-    ]
+        and row.timing.step_s.known and row.point.status not in ("failed", "unsupported")
+    ]  # fmt: skip
     # The next larger count does not take its place: it would get an efficiency of 100 % by definition.
     least = min(family, key=lambda row: row.point.devices, default=None)
     return None if least is None or least.point.oversubscribed or least.gate == "refused" else least
@@ -307,7 +273,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     if model_grows and row.point.record is not None and base.point.record is not None:
         work = row.point.record.passport.flops_per_step / base.point.record.passport.flops_per_step
     relative = row.point.devices / base.point.devices
-    if row.point is base.point:
+    if row.point is base.point:  # the ratio to itself has no noise: every draw is 1
         speedup, draws = Estimate(value=1.0, lo=1.0, hi=1.0), np.ones_like(row.timing.step_draws)
     else:
         both = paired_ratio.times([base, row])
@@ -320,7 +286,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
         efficiency=speedup.times(1 / relative), speedup_draws=draws,
         paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,
     )  # fmt: skip
-    if row.point is not base.point:
+    if row.point is not base.point:  # all gates again, because `gated` replaces the outcome
         finished = finished.gated((*row.gates, gates.not_above_ideal(finished.efficiency)))
     return dataclasses.replace(finished, notes=_notes(finished, base))
 
@@ -337,6 +303,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
     if base is not None and not point.oversubscribed and row.timing.step_s.known:
         notes.extend(_pairing(row, base))
     if not point.oversubscribed:
+        # A refused row has its reason already.
         if row.gate != "refused" and row.efficiency.lo > 1:
             notes.append("efficiency above 1 beyond its interval: look for a slow base (caches, memory, small batch)")
         elif row.gate != "refused" and not row.efficiency.has_interval and row.efficiency.value > 1:
@@ -344,19 +311,16 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         notes.extend(_shared_threads(row))
     for check in point.record.checks if point.record else ():
         if check.ok and check.excess_bytes:  # not an error
-            total = sum(each.bytes for each in point.record.passport.collectives) if point.record else 0
+            total = sum(c.bytes for c in point.record.passport.collectives) if point.record else 0
             beyond = f"{check.excess_bytes:,} of {total:,} bytes of collectives are beyond the expected bytes"
             notes.append(f"excess: {beyond}")
-    notes.extend([point.repetition] if point.repetition else [])
-    notes.extend([] if point.oversubscribed else unsettled(point))
-    if row.timing.clock_note:
-        notes.append(row.timing.clock_note)
-    return tuple(notes)
+    notes.extend([point.repetition, *([] if point.oversubscribed else unsettled(point)), row.timing.clock_note])
+    return tuple(filter(None, notes))
 
 
 def _pairing(row: Row, base: Row) -> list[str]:
     shared = len(set(row.point.units) & set(base.point.units))
-    if shared == row.timing.rounds:
+    if shared == row.timing.rounds:  # also of the base itself
         return []
     measured = f"{shared} of its {row.timing.rounds} rounds are shared with its base {base.point.point}"
     if row.paired:
@@ -402,12 +366,13 @@ def _refuse_groups(rows: list[Row]) -> list[Row]:
 
 def _case(point: MeasuredPoint, draws: BootstrapSamples, manifest: Manifest, machine: MachineProfile | None) -> Row:
     measured = measure(point, draws, examples=point.examples)
-    if not measured.step_s.known:
+    if not measured.step_s.known:  # no rates, and nothing for a gate to judge
         return Row(point=point, timing=measured, notes=_case_notes(point, measured))
     loop = measure_loop(point, measured)
     per_second = rates(point, measured)
     call_s, inside = measured.step_s.value, measured.inside
     share = roofline.share_of_peak(roofline.demands(point, per_second, call_s, manifest=manifest, machine=machine))
+    # The gates use the interval of these processes alone: another process would make no impossible rate possible.
     demands = roofline.demands(point, rates(point, inside), call_s, manifest=manifest, machine=machine)
     if machine is not None and manifest.get("started") and manifest["started"] in machine.get("made_of", ()):
         # A peak made from this run does not bound this run: about half of its noise lies above the median.
@@ -454,6 +419,5 @@ def _per_second(amount: float | None, measured: Timing) -> Estimate:
 
 
 def _case_notes(point: MeasuredPoint, measured: Timing) -> tuple[str, ...]:
-    note = "more devices than cores: the measured times do not describe the machine's links"
-    sentences = [*([note] if point.oversubscribed else []), *([point.repetition] if point.repetition else [])]
-    return (*sentences, *no_interval(measured), *unsettled(point))
+    note = "more devices than cores: the measured times do not describe the machine's links" * point.oversubscribed
+    return (*filter(None, (note, point.repetition)), *no_interval(measured), *unsettled(point))

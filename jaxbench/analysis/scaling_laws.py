@@ -32,14 +32,12 @@ EXACT = 1e-6  # a misfit below this is rounding: data of perfect scaling are at 
 
 @dataclass(frozen=True, kw_only=True)
 class _Law:
-    """linear: (n, S) -> (matrix, target) of the linear form. speedup: (n, *parameters) -> S."""
-
-    scaling: str
+    scaling: str  # that it describes
     parameters: tuple[tuple[str, str], ...]  # (symbol, meaning)
     counts: int  # how many distinct device counts it needs, including the base
-    upper: float
-    linear: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
-    speedup: Callable[..., np.ndarray]
+    upper: float  # bound of each parameter: a share is at most 1
+    linear: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]  # (n, S) -> (matrix, target)
+    speedup: Callable[..., np.ndarray]  # (n, *parameters) -> S
 
 
 _LAWS = {
@@ -63,26 +61,20 @@ _LAWS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """One law fitted to one strategy's points, or the reason why there is no fit.
-
-    Attributes:
-      parameters: (symbol, meaning, value with interval); empty without a fit.
-      misfit: the largest relative distance between a measured speed-up and the law's.
-      why_not: why there is no fit, as a clause; "" with a fit.
-    """
+    """One law fitted to one strategy's points, or the reason why there is no fit."""
 
     law: str
     strategy: str
     scaling: str
     devices: tuple[int, ...]
-    parameters: tuple[tuple[str, str, Estimate], ...] = ()
-    misfit: float = float("nan")
-    why_not: str = ""
+    parameters: tuple[tuple[str, str, Estimate], ...] = ()  # (symbol, meaning, value with interval)
+    misfit: float = float("nan")  # the largest relative distance between a measured speed-up and the law's
+    why_not: str = ""  # why there is no fit, as a clause
 
 
 def sentences(fits: list[Fit]) -> list[str]:
     """One sentence per fit. Laws without a fit for the same reason share a sentence."""
-    lines, missing = [], dict[tuple[str, str, str], list[str]]()
+    lines, missing = [], dict[tuple[str, str, str], list[str]]()  # strategies by (law, scaling, reason)
     for fit in fits:
         if fit.why_not:
             missing.setdefault((fit.law, fit.scaling, fit.why_not), []).append(fit.strategy)
@@ -114,7 +106,7 @@ def _fit(name: str, strategy: str, family: list[Row]) -> Fit:
     # Points without shared rounds carry the drift between sessions, which a law would explain as contention.
     valid = [r for r in known if r.paired]
     devices = tuple(dict.fromkeys(r.point.devices for r in valid))
-    base = next((r.base for r in family if r.base is not None), None)
+    base = next((r.base for r in family if r.base is not None), None)  # all of a family have the same one
     fit = Fit(law=name, strategy=strategy, scaling=law.scaling, devices=devices)
     # With one count for each parameter and the base, a law passes through every point and says nothing.
     if len(devices) < law.counts:
@@ -159,7 +151,7 @@ def _solve(law: _Law, n: np.ndarray, speedup: np.ndarray) -> np.ndarray:
         solution, _ = optimize.nnls(matrix, target)
     except RuntimeError:  # too many iterations
         return np.full(matrix.shape[1], np.nan)
-    return np.minimum(solution, law.upper)
+    return np.minimum(solution, law.upper)  # exact for one parameter, and laws with two have no upper bound
 
 
 def predict(law: str, n: np.ndarray, *parameters: float) -> np.ndarray:

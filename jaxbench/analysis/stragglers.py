@@ -29,23 +29,14 @@ CHANCE = 0.05  # the largest probability that one of several equal processes is 
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How fast the processes of one program are relative to each other.
+    """How fast the processes of one program are relative to each other."""
 
-    Attributes:
-      point: the id of the program: of a step, or of its ablation "local".
-      relative: the time of each process over the median; the intervals have a joint confidence.
-      slowest_over_median: the slowest process of each block over the median. It is above 1 even for equal processes,
-        because times vary.
-      slowest_in: in how many of the `rounds` each process was the slowest.
-      worker: the common name of the processes in the newest round.
-    """
-
-    point: str
-    relative: tuple[Estimate, ...]
-    slowest_over_median: Estimate
-    slowest_in: tuple[int, ...]
+    point: str  # the id of the program: of a step, or of its ablation "local"
+    relative: tuple[Estimate, ...]  # the time of each process over the median; intervals have a joint confidence
+    slowest_over_median: Estimate  # of each block, whichever it is: above 1 even for equal processes, as times vary
+    slowest_in: tuple[int, ...]  # in how many of the `rounds` each process was the slowest
     rounds: int
-    worker: str
+    worker: str  # the common name of the processes in the newest round
 
     @property
     def slow(self) -> int | None:
@@ -59,10 +50,10 @@ class Pace:
 
 @dataclass(frozen=True, kw_only=True)
 class Stragglers:
-    """The paces of one point. step: in the whole step. local: without collectives; None if not measured."""
+    """The paces of one point."""
 
-    step: Pace
-    local: Pace | None
+    step: Pace  # in the whole step
+    local: Pace | None  # without collectives; None if not measured
 
     @property
     def clearest(self) -> Pace:
@@ -107,7 +98,7 @@ def averaged(row: Row) -> Row | None:
         for each in row.point.rounds
     )
     point = dataclasses.replace(row.point, rounds=rounds)
-    timing = timing_of(point, row.timing.draws, examples=point.global_batch)
+    timing = timing_of(point, row.timing.draws, examples=point.global_batch)  # same draws: it pairs with other rows
     return dataclasses.replace(row, point=point, timing=timing)
 
 
@@ -116,20 +107,18 @@ def pace(row: Row) -> Pace:
     units, rounds = zip(*usable(row), strict=True)
     blocks = [over_median(each) for each in rounds]
     # The median of a round's blocks, so that one interrupted block does not make a process the slowest of its round.
-    of_rounds = np.array([np.median(each, axis=1) for each in blocks])
-    samples = np.concatenate([each.max(axis=0) for each in blocks])
-    owners = np.repeat(np.arange(len(blocks)), [each.shape[1] for each in blocks])
+    of_rounds = np.array([np.median(over, axis=1) for over in blocks])
+    samples = np.concatenate([over.max(axis=0) for over in blocks])
+    owners = np.repeat(np.arange(len(blocks)), [over.shape[1] for over in blocks])
     value, drawn = row.timing.draws.centre(samples, owners, units)
     # A round in which several tie counts for none of them.
     leads = of_rounds == of_rounds.max(axis=1, keepdims=True)
     return Pace(
-        point=row.point.point,
-        relative=_relative(row, units, np.log(of_rounds)),
+        point=row.point.point, relative=_relative(row, units, np.log(of_rounds)),
         slowest_over_median=estimate(value, np.maximum(drawn, 1), rounds=len(units)),  # the slowest is never below 1
         slowest_in=tuple(int(count) for count in leads[leads.sum(axis=1) == 1].sum(axis=0)),
-        rounds=len(units),
-        worker=rounds[-1].worker,
-    )
+        rounds=len(units), worker=rounds[-1].worker,
+    )  # fmt: skip
 
 
 def _relative(row: Row, units: Sequence[Unit], logs: np.ndarray) -> tuple[Estimate, ...]:
@@ -141,15 +130,15 @@ def _relative(row: Row, units: Sequence[Unit], logs: np.ndarray) -> tuple[Estima
     """
     draws = row.timing.draws
     starts = draws.process[[draws.units.index(unit) for unit in units]]
-    if len(np.unique(starts)) >= MIN_PROCESSES:
+    if len(np.unique(starts)) >= MIN_PROCESSES:  # rounds of one start share its memory layout, and are not independent
         logs = np.array([logs[starts == start].mean(axis=0) for start in np.unique(starts)])
     count, processes = logs.shape
     value = np.exp(logs.mean(axis=0))
     if len(units) < MIN_ROUNDS:
-        return tuple(Estimate(value=float(one)) for one in value)
+        return tuple(Estimate(value=float(mean)) for mean in value)
     reach = special.stdtrit(count - 1, 1 - CHANCE / (2 * processes)) * logs.std(axis=0, ddof=1) / math.sqrt(count)
     ends = zip(value, value * np.exp(-reach), value * np.exp(reach), strict=True)
-    return tuple(Estimate(value=float(one), lo=float(lo), hi=float(hi)) for one, lo, hi in ends)
+    return tuple(Estimate(value=float(mean), lo=float(lo), hi=float(hi)) for mean, lo, hi in ends)
 
 
 def sentences(rows: Sequence[Row], workers: Mapping[str, Surroundings]) -> list[str]:

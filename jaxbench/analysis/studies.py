@@ -58,12 +58,12 @@ class Law:
     """How scratch memory grows with the number of blocks under one rematerialization policy.
 
     Without rematerialization it grows like n, with a checkpoint every sqrt(n) blocks like sqrt(n) (Chen et al. 2016).
-    The bytes come from the compiler and have no noise, so the slope's interval comes from the misfit of the line.
-    sizes: (blocks, temp_bytes), sorted. slope: d log(bytes) / d log(blocks); UNKNOWN with one size.
     """
 
     remat: str
-    sizes: list[tuple[int, float]]
+    sizes: list[tuple[int, float]]  # (blocks, temp_bytes), sorted
+    # d log(bytes) / d log(blocks); UNKNOWN with one size. The bytes come from the compiler and have no noise, so its
+    # interval comes from the misfit of the line.
     slope: Estimate
     intercept: float  # natural logarithm of the bytes of one block, from the line
 
@@ -82,7 +82,7 @@ def read_remat_law(folder: Path) -> list[Law]:
     policies: dict[str, dict[int, float]] = {}
     found = _read(folder / REMAT_LAW, Depths)
     for row in found.rows if found is not None else ():
-        if row.temp_bytes and row.temp_bytes > 0 and row.blocks > 0:
+        if row.temp_bytes and row.temp_bytes > 0 and row.blocks > 0:  # logarithms need it
             policies.setdefault(row.remat, {})[row.blocks] = float(row.temp_bytes)
     return [_fit_law(name, sorted(sizes.items())) for name, sizes in policies.items()]
 
@@ -95,7 +95,7 @@ def _fit_law(remat: str, sizes: list[tuple[int, float]]) -> Law:
     x, y = (np.log(values) for values in np.array(sizes).T)
     slope, intercept = np.polyfit(x, y, 1)
     ends = {}
-    if len(sizes) > 2:
+    if len(sizes) > 2:  # two points lie on their line, which leaves no misfit to estimate from
         misfit = y - (slope * x + intercept)
         error = np.sqrt((misfit @ misfit) / (len(x) - 2) / ((x - x.mean()) @ (x - x.mean())))
         half = float(special.stdtrit(len(x) - 2, 0.975) * error)

@@ -24,6 +24,7 @@ from jaxbench.api import cells, process, results
 from jaxbench.api.results import Compared, Forecast, Machine, Run, Trial
 from jaxbench.core.store import RECORDS, write_json
 from jaxbench.errors import JaxbenchError
+from jaxbench.features.comparison import comparison, judge
 from jaxbench.records.documents import flatten
 
 Model = str | os.PathLike[str] | ModuleType | Callable[[Any], Any]
@@ -63,7 +64,7 @@ def run(
     Raises:
       JaxbenchError: bad input, with the sentence of the command line, or this process holds the accelerator.
     """
-    flags = {"preset": preset, "share_machine": settings.pop("share_machine", None)}
+    flags = {"preset": preset, "share_machine": settings.pop("share_machine", None)}  # a flag, and no field of a config
     words = _words(flags, {"strategy": strategy, "mesh.devices": devices, "scaling": scaling, **settings})
     _require_free_accelerator(words)
     return cast(Run, results.load(_call("run", model, words, workdir)))
@@ -81,8 +82,6 @@ def compare(
 
     Raises JaxbenchError: the runs are not comparable, or a value is illegal.
     """
-    from jaxbench.features.comparison import comparison, judge
-
     left, right = (Path(cast(Folder, each.path if isinstance(each, Run) else each)) for each in (a, b))
     by, margin = judge.metric_named(metric), judge.margin_of(margin)
     return Compared(comparison.compare(left, right, by, margin=margin, across=across))
@@ -140,6 +139,7 @@ def _call(verb: str, model: Model | None, words: list[str], workdir: Folder | No
     nothing was measured; KeyboardInterrupt, saying how to continue."""
     model = _file_of(model)
     name, sha256 = _identity(model)
+    # The same words and source on the same host are the same call, which continues its unfinished folder.
     called = {"verb": verb, "words": words, "model": sha256, "host": host.node()}
     folder = Path(workdir) if workdir is not None else _folder("-".join(filter(None, (name, verb))), called)
     fresh = not folder.exists()
@@ -151,7 +151,7 @@ def _call(verb: str, model: Model | None, words: list[str], workdir: Folder | No
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"Finished measurements are kept in '{folder}': the same call continues.") from None
     except JaxbenchError:
-        if fresh and not any(folder.rglob(RECORDS)):
+        if fresh and not any(folder.rglob(RECORDS)):  # such as after a misspelled setting
             shutil.rmtree(folder)
         raise
     (folder / CALL).unlink(missing_ok=True)
@@ -170,7 +170,7 @@ def _done(verb: str, model: Model | None, words: list[str], folder: Path) -> tup
 def _folder(name: str, called: dict[str, Any]) -> Path:
     """The newest folder in results/ in which this call is unfinished, or the name of a new one."""
     name = name.removesuffix("-run")
-    for mark in sorted(Path("results").glob(f"{name}-*/{CALL}"), reverse=True):
+    for mark in sorted(Path("results").glob(f"{name}-*/{CALL}"), reverse=True):  # names end in the time
         if json.loads(mark.read_text()) == called:
             return mark.parent
     return Path("results") / f"{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
@@ -208,6 +208,7 @@ def _words(flags: dict[str, Any], settings: dict[str, Any]) -> list[str]:
 
 def _require_free_accelerator(words: Sequence[str] = ()) -> None:
     """Raises JaxbenchError if the JAX of this process has started an accelerator, so that workers cannot use it."""
+    # Not imported here: the caller may never use JAX, and asking JAX for its devices would start them.
     bridge: Any = sys.modules.get("jax._src.xla_bridge")
     if bridge is None or "--config.mesh.platform=cpu" in words or not bridge.backends_are_initialized():
         return

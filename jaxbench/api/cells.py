@@ -53,6 +53,7 @@ class Pickled(cloudpickle.Pickler):
         super().__init__(file)
         self._folder, self.cells, self.labels = folder, dict[str, str](), dict[str, str]()
         module = isinstance(model, ModuleType)
+        # Of a module only what an experiment may define; functions bring along what they refer to.
         parts = {part: vars(model)[part] for part in PARTS if part in vars(model)} if module else {"build": model}
         if not callable(parts.get("build")):
             raise UserError(
@@ -67,6 +68,7 @@ class Pickled(cloudpickle.Pickler):
                 f"{self.name} cannot be sent to the worker processes ({error}): create what it needs inside it."
             ) from error
         self.data = file.getvalue()
+        # Without the 32 hexadecimal digits of cloudpickle's ids for classes.
         self.sha256 = hashlib.sha256(re.sub(rb"[0-9a-f]{32}", b"", self.data)).hexdigest()
 
     def reducer_override(self, value: Any) -> Any:
@@ -101,12 +103,14 @@ def written(model: Any, folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     file = folder.resolve() / f"{pickled.name}.py"
     for path, text in pickled.cells.items():
         Path(path).write_text(text, encoding="utf-8")
+    # Pickled anew without a folder, so that the hash, and with it the experiment's, does not depend on the run folder.
     file.write_text(_TEXT.format(name=pickled.name, sha256=Pickled(model).sha256), encoding="utf-8")
     # The folders of imports come first: they must be known before functions of their modules are unpickled.
     data = json.dumps([os.path.abspath(each) for each in sys.path]).encode() + b"\n" + pickled.data
     private = file.with_suffix(".pickle")
-    private.unlink(missing_ok=True)
+    private.unlink(missing_ok=True)  # of a call that was killed
     try:
+        # Created for this user alone, and only if nobody has put a file or a link there meanwhile.
         with open(os.open(private, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as out:
             out.write(data)
         yield file, {DIGEST: hashlib.sha256(data).hexdigest()}

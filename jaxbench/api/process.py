@@ -49,31 +49,34 @@ def call(words: Sequence[str], title: str, variables: Mapping[str, str] | None =
       KeyboardInterrupt: this process was interrupted. The child has stopped and kept what it measured.
     """
     notebook = Console().is_jupyter
+    # The child writes lines of _WIDTH. A narrower terminal would wrap them, and its cursor movements would go wrong.
     live = notebook or (sys.stdout.isatty() and shutil.get_terminal_size().columns >= _WIDTH)
     colours = {"FORCE_COLOR": "1", "TERM": "xterm-256color"} if live else {}
     unset = (FORM, "MPLBACKEND")  # messages in the form of this API; a kernel's backend draws into the notebook
     environment = {name: value for name, value in os.environ.items() if name not in unset}
     environment |= {"PYTHONUTF8": "1", "COLUMNS": str(_WIDTH), "LINES": str(_LINES), **colours, **(variables or {})}
     view = _View(title, notebook=notebook)
-    with tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile() as errors:  # not a pipe, which would fill up and block the child
         child = subprocess.Popen(
+            # -P: the caller's folder may hold a file named like a module of ours.
             [sys.executable, "-P", "-m", "jaxbench.api.process", *words],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment,
             start_new_session=True,  # an interrupt of the kernel's process group must reach it once, and through stdin
         )  # fmt: skip
         assert child.stdin is not None and child.stdout is not None
         try:
+            # Incremental, because a read may end within a character.
             decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
             while data := os.read(child.stdout.fileno(), 1 << 16):
                 view.write(decode(data))
             code = child.wait()
         except KeyboardInterrupt:
-            child.stdin.close()
+            child.stdin.close()  # which stops the child as Ctrl-C would, so that it keeps what it measured
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(_STOP_S)
             raise
         finally:
-            child.kill()
+            child.kill()  # no effect if it has ended
             child.wait()
             child.stdin.close()
             child.stdout.close()
@@ -96,7 +99,7 @@ class Screen:
     def feed(self, text: str) -> None:
         """Takes text with the escape sequences that rich writes: colours, cursor up, erase line."""
         text = self._rest + text
-        cut = text.rfind("\x1b")
+        cut = text.rfind("\x1b")  # a read may end within an escape sequence, which then waits for the rest
         self._rest = text[cut:] if cut >= 0 and not _TOKEN.match(text, cut) else ""
         for match in _TOKEN.finditer(text.removesuffix(self._rest)):
             number, command, newline, written = match.groups()
@@ -158,7 +161,7 @@ def _stop_with_caller() -> None:
 def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     traceback.print_exception(kind, error, trace)
     sys.stderr.flush()
-    os._exit(_CRASHED)
+    os._exit(_CRASHED)  # Python's own code, 1, means that points failed
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ class ResultFigure:
     @functools.cached_property
     def figure(self) -> Figure:
         """The matplotlib figure, always the same: what you change in it is shown and can be saved."""
-        with canvas.style(self._look):
+        with canvas.style(self._look):  # matplotlib reads some settings only while it draws
             if (figure := self._draw()) is not None:
                 canvas.lay_out(figure)
         return figure  # type: ignore[return-value]  # figures that draw nothing are in no result
@@ -58,15 +58,15 @@ class ResultFigure:
     @property
     def png(self) -> bytes:
         """The figure as PNG, 200 pixels an inch."""
+        # The file only while nobody has taken the figure, which may have been changed since.
         if self._file is not None and "figure" not in self.__dict__:
             return self._file.read_bytes()
-        buffer = io.BytesIO()
         with canvas.style(self._look):
-            self.figure.savefig(buffer, format="png", dpi=canvas.DPI)
+            self.figure.savefig(buffer := io.BytesIO(), format="png", dpi=canvas.DPI)
         return buffer.getvalue()
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        return self.png, {"width": self.width_px}
+        return self.png, {"width": self.width_px}  # without it, a notebook shows twice the size
 
     def __repr__(self) -> str:
         return f"<figure {self.name}: {self.caption.partition('. ')[0].rstrip('.')}>"
@@ -83,7 +83,7 @@ class Result:
 
     def __init__(self, page: Page, path: Path | None, table: pd.DataFrame, figures: list[ResultFigure]):
         self._page, self.path, self.table = page, path, table
-        self.figures = {each.name: each for each in figures if each._file or each.figure}
+        self.figures = {each.name: each for each in figures if each._file or each.figure}  # drawn only without a file
 
     @property
     def headline(self) -> str:
@@ -136,11 +136,11 @@ class Run(Result):
         files = {file.stem: file for file in (report.path / "figures").glob("*.png")}
         drawn = views.of(report).items()
         figures = [ResultFigure(plot, report, look=look, file=files.get(name)) for name, plot in drawn]
-        about = Page(
+        content = Page(
             name=report.experiment, heading=report.title, headlines=report.headlines, pictures=(),
             table=report.table(), sections=report.sections(),
         )  # fmt: skip
-        super().__init__(about, report.path, _frame(report.csv()), figures)
+        super().__init__(content, report.path, _frame(report.csv()), figures)
         self._report = report
 
     @functools.cached_property
@@ -186,15 +186,16 @@ class Compared(Result):
     def __init__(self, found: Comparison):
         answers = found.answers
         names = ["point", "a", "b", "ratio", "ratio_lo", "ratio_hi", "verdict", "why"]
+        # Of a single point, the overall answer is the point's.
         every = [*answers.points, *([answers.overall] if len(answers.points) > 1 else [])]
         rows = [(x.name, x.a, x.b, x.ratio.value, x.ratio.lo, x.ratio.hi, x.verdict, x.why) for x in every]
         frame = pd.DataFrame(rows, columns=names)
         sections = [Section(heading, sentences) for heading, sentences in words.sections(found)]
-        about = Page(
+        content = Page(
             name="comparison", heading=f"{found.a} against {found.b}", headlines=[words.headline(found)], pictures=(),
             table=words.table(answers), sections=sections,
         )  # fmt: skip
-        super().__init__(about, None, frame, [ResultFigure(draw, found) for draw in (draw_verdicts, draw_factors)])
+        super().__init__(content, None, frame, [ResultFigure(draw, found) for draw in (draw_verdicts, draw_factors)])
         self.verdict = found.verdict
 
 
@@ -224,15 +225,15 @@ def load(path: str | os.PathLike[str]) -> Run | Forecast | Machine:
     if (path / trainings.LEDGER).exists() or (path / trainings.TARGETS).exists():
         raise UserError(f"'{path}' holds trainings, which have no points: 'jaxbench report --run={path}' shows them.")
     card = machine_profile.read(path / machine_profile.NAME)
-    if card is None or (path / RECORDS).exists():
+    if card is None or (path / RECORDS).exists():  # a run folder may hold a copy of the profile
         return Run(build.find(path))
     name = identity.machine_name(card["machine"])
-    about = Page(
+    content = Page(
         name=name, heading=f"{name}: machine profile", headlines=machine_page.headlines(card), pictures=(),
         table=machine_page.table(card), sections=[Section("Doubts", machine_profile.doubts(card))],
     )  # fmt: skip
     rows = [{"list": kind, **each} for kind in ("peaks", "launch", "links", "transfers") for each in card[kind]]
-    return Machine(about, path, pd.DataFrame(rows), [])
+    return Machine(content, path, pd.DataFrame(rows), [])
 
 
 def _frame(csv: str) -> pd.DataFrame:

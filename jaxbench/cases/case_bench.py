@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
@@ -18,7 +18,6 @@ from jaxbench.cases.placement import Placement
 from jaxbench.cases.runnable import Facts, Runnable
 from jaxbench.core.clock import Loops, Timer
 from jaxbench.core.schema import CasePlace, CaseRecord, CompiledRecord, RoundRecord, Verdict
-from jaxbench.core.workload import PyTree
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.hlo import collective_counts, operations, product_flops
 from jaxbench.hlo.module import parse
@@ -43,7 +42,7 @@ from jaxbench.workloads.cases import (
     TransferWorkload,
 )
 
-MAX_STEPS = 2**14
+MAX_STEPS = 2**14  # of a block: 1,024 calls of a microsecond, the limit of training steps, would end after 1 ms
 CHECKED_STEPS = 2  # the second step runs on the result of the first
 
 
@@ -71,7 +70,6 @@ class CaseBench:
         self.cores = cores.available_cores()
         self.prepared: dict[str, PreparedCase] = {}
         self._visited: set[str] = set()  # cases that this process has measured
-        self._launch_s: float | None = None
         self.hosts = ProcessGroup.of(devices).all_gather(socket.gethostname())  # of each process, by number
 
     def members(self, placement: Placement) -> ProcessGroup:
@@ -95,11 +93,9 @@ class CaseBench:
         with double_precision(placement.dtype):
             facts = Facts() if calls else self.compile(placement).facts
         return Compiled(
-            compile_s=facts.compile_s or 0.0,
-            peak_bytes=placement.bytes_per_device,
-            flops=placement.flops or 0.0,
+            compile_s=facts.compile_s or 0.0, peak_bytes=placement.bytes_per_device, flops=placement.flops or 0.0,
             loop=not calls,
-        )
+        )  # fmt: skip
 
     def compile_for(self, placed: Fields) -> CompiledRecord:
         """Compiles a case for a target, and checks that a collective is the requested one. Raises StageError."""
@@ -114,15 +110,18 @@ class CaseBench:
         memory, module = step.memory_analysis(), parse(step.as_text() or "")
         assert memory is not None
         checks: tuple[Verdict, ...] = (check.judge_host_calls(operations.host_calls(module)),)
-        if isinstance(case, CollectiveWorkload):
-            checks = implementation(placement.impl, collective_counts.kinds(module)), *checks
+        if isinstance(case, CollectiveWorkload):  # XLA may replace a collective by another one, or remove it
+            kinds = collective_counts.kinds(module)
+            ok, held = kinds == (placement.impl,), " and ".join(kinds) or "no collective"
+            reason = f"the compiled step holds {held}" + ("" if ok else f", NOT {placement.impl}")
+            checks = Verdict(name="implementation", ok=ok, reason=reason), *checks
         return CompiledRecord(
             point=placement.point, experiment=self.config.experiment, devices=placement.devices,
             platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, mesh=mesh, checks=checks,
             flops=placement.flops, product_flops=product_flops.count(module), compile_s=compile_s,
             collectives=collective_counts.count(module, mesh or None), peak_bytes=peak_bytes(memory),
             compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
-            temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
+            temp_bytes=int(memory.temp_size_in_bytes),
         )  # fmt: skip
 
     def _chain(self, case: KernelWorkload | CollectiveWorkload, placement: Placement) -> Chain:
@@ -144,35 +143,42 @@ class CaseBench:
             state, batch = ready.draw(seed)
             for _ in range(CHECKED_STEPS):
                 state, _ = ready.step(state, batch)
+            # Now, because the timed steps take over the memory of the state.
             wrong = None if ready.wrong is None else ready.wrong(state, seed)
             zeros = ready.zeros(seed)
             outcome = ready.outcome(state)
         with stage("measure"), ready.context():
             least_s = self.config.measure.block_s
-            timer = dataclasses.replace(
-                self.timer, fence=ready.fence, barrier=members.barrier, broadcast=members.broadcast
-            )
+            joined = dataclasses.replace(self.timer, barrier=members.barrier, broadcast=members.broadcast)
+            timer = dataclasses.replace(joined, fence=ready.fence)
             steps, state = timer.steps_per_block(ready.step, state, batch, least_s)
             loop_steps = 0
             if ready.loop is not None and ready.place is not None:
                 # A loop is one compiled program, so the plain fence is enough whatever the case's own fence is.
-                together = dataclasses.replace(timer, fence=self.timer.fence)
-                loop_steps, _ = together.steps_per_loop(ready.loop, state, batch, least_s, ready.place)
-            del state, batch
+                loop_steps, _ = joined.steps_per_loop(ready.loop, state, batch, least_s, ready.place)
+            del state, batch  # frees them: each round draws its own
         with stage("measure"):  # the empty program runs on one device, whatever mesh the case has
-            launch_s = self.launch_s() if ready.loop is not None else None
+            launch_s = self.launch_s if ready.loop is not None else None
         self.prepared[placement.point] = PreparedCase(placement, ready, timer, steps, loop_steps)
-        return self._record(placement, ready, wrong=wrong, zeros=zeros, launch_s=launch_s, outcome=outcome)
+        facts, device, owners = ready.facts, self.devices[0], self._owners(placement)
+        placed = {field.name: getattr(placement, field.name) for field in dataclasses.fields(CasePlace)}
+        return CaseRecord(
+            **{**placed, "platform": device.platform}, experiment=self.config.experiment,
+            device_kind=device.device_kind, processes=len(members.processes), zeros=zeros, wrong=wrong,
+            launch_s=launch_s, compile_s=facts.compile_s, compiler_flops=facts.flops, compiler_bytes=facts.bytes,
+            temp_bytes=facts.temp_bytes, checks=verdicts(ready, wrong), worker=self.worker,
+            collectives=facts.collectives, calls_library=facts.calls_library, group_processes=len(owners),
+            group_hosts=len({self.hosts[process] for process in owners}), outcome=outcome,
+        )  # fmt: skip
 
+    @functools.cached_property
     def launch_s(self) -> float:
         """Seconds for a call of an empty program in this process, measured once."""
-        if self._launch_s is None:
-            self._launch_s = runnable.launch_s(multihost.first_here(self.devices), self.timer)
-        return self._launch_s
+        return runnable.launch_s(multihost.first_here(self.devices), self.timer)
 
     def round(self, point: str, number: int, *, double: bool = True) -> RoundRecord:
         """Measures one round of a prepared case on fresh arrays. double: with the second clock. Raises StageError."""
-        repeated = point in self._visited
+        repeated = point in self._visited  # then half a block is enough to warm up
         self._visited.add(point)
         known = self.prepared[point]
         ready = known.ready
@@ -180,8 +186,7 @@ class CaseBench:
             state, batch = ready.draw(self.config.seed)
             # The drawn arrays must be on the devices before the clock starts.
             ready.fence((state, batch) if ready.loop is not None else state)
-            timer = dataclasses.replace(known.timer, fence=fence_of_blocks(ready))
-            measured, state = timer.round_and_state(
+            measured, state = known.timer.round_and_state(
                 ready.step, state, batch, known.steps, guard=ready.guard, repeated=repeated, double=double
             )
             loops = Loops(0, (), ())
@@ -193,24 +198,7 @@ class CaseBench:
             loop_s=loops.single_s, double_loop_s=loops.double_s, **dataclasses.asdict(measured),
         )  # fmt: skip
 
-    def _record(
-        self, placement: Placement, ready: Runnable, *, wrong: int | None, zeros: float, launch_s: float | None,
-        outcome: dict[str, float],
-    ) -> CaseRecord:  # fmt: skip
-        facts, device = ready.facts, self.devices[0]
-        placed = {field.name: getattr(placement, field.name) for field in dataclasses.fields(CasePlace)}
-        placed["platform"] = device.platform
-        members, group = self.members(placement), self._group(placement)
-        return CaseRecord(
-            **placed, experiment=self.config.experiment, device_kind=device.device_kind,
-            processes=len(members.processes), zeros=zeros, wrong=wrong, launch_s=launch_s, compile_s=facts.compile_s,
-            compiler_flops=facts.flops, compiler_bytes=facts.bytes, temp_bytes=facts.temp_bytes,
-            checks=verdicts(ready, wrong), worker=self.worker, collectives=facts.collectives,
-            calls_library=facts.calls_library, group_processes=len(group),
-            group_hosts=len({self.hosts[process] for process in group}), outcome=outcome,
-        )  # fmt: skip
-
-    def _group(self, placement: Placement) -> set[int]:
+    def _owners(self, placement: Placement) -> set[int]:
         """The processes that own the devices of one group of a collective: the group with the most processes."""
         if placement.family != "collective":
             return {0}
@@ -228,39 +216,24 @@ def double_precision(dtype: str) -> contextlib.AbstractContextManager[object]:
     return jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
 
 
-def fence_of_blocks(ready: Runnable) -> Callable[[PyTree], PyTree]:
-    """The fence at the end of a block: waits for the state of the last step. A function, so a test can replace it."""
-    return ready.fence
-
-
 def makes_calls(case: Case) -> bool:
     """Whether a case consists of calls, such as copies, so that there is no program to compile."""
     return isinstance(case, TransferWorkload) or (isinstance(case, KernelWorkload) and case.prepare is not None)
 
 
 def verdicts(ready: Runnable, wrong: int | None) -> tuple[Verdict, ...]:
-    """Whether the result is correct and, for a compiled program, whether it runs without the host.
+    """Whether the result of the measured program is correct and, if it is compiled, whether it runs without the host.
 
     The time of copies, and of kernels that consist of calls, includes the host's time.
     """
-    calls = ready.facts.host_calls
-    return verdict(ready, wrong), *(() if calls is None else (check.judge_host_calls(calls),))
-
-
-def verdict(ready: Runnable, wrong: int | None) -> Verdict:
-    """Whether the result of the measured program is correct."""
     if wrong is None:
         why = ready.why_unchecked or "the right result is not known"
-        return Verdict(name="result", ok=bool(ready.why_unchecked), reason=f"not compared: {why}")
-    reason = f"{wrong:,} of {ready.values:,} values are wrong after {CHECKED_STEPS} steps"
-    return Verdict(name="result", ok=wrong == 0, reason=reason, value=float(wrong), limit=0.0)
-
-
-def implementation(requested: str, compiled: tuple[str, ...]) -> Verdict:
-    """Whether the compiled step of a collective holds that collective and no other."""
-    ok = compiled == (requested,)
-    reason = f"the compiled step holds {' and '.join(compiled) or 'no collective'}"
-    return Verdict(name="implementation", ok=ok, reason=reason if ok else f"{reason}, NOT {requested}")
+        result = Verdict(name="result", ok=bool(ready.why_unchecked), reason=f"not compared: {why}")
+    else:
+        reason = f"{wrong:,} of {ready.values:,} values are wrong after {CHECKED_STEPS} steps"
+        result = Verdict(name="result", ok=wrong == 0, reason=reason, value=float(wrong), limit=0.0)
+    calls = ready.facts.host_calls
+    return result, *(() if calls is None else (check.judge_host_calls(calls),))
 
 
 def build_cases(config: ConfigDict, experiment: str) -> CaseSet:

@@ -56,7 +56,7 @@ class Placement(CasePlace):
         count = self.places
         if self.family == "transfer":
             places = [p for p in (self.source, self.target) if p != "host"]
-            count = max(int(p.split(":")[1]) for p in places) + 1
+            count = max(int(p.split(":")[1]) for p in places) + 1  # JAX numbers devices from 0
         setup = Setup(platform=self.platform, devices=count, processes=self.processes, environment=KEEP_MEMORY)
         if self.platform != "cpu":
             return self.platform, setup
@@ -68,8 +68,8 @@ class Placement(CasePlace):
 
     @property
     def places(self) -> int:
-        """The devices of its mesh."""
-        return places_of(self.mesh) or 1
+        """The devices of its mesh: "2x4" -> 8; 1 without a mesh."""
+        return math.prod(int(side) for side in self.mesh.split("x")) if self.mesh else 1
 
     @property
     def bytes_per_device(self) -> int:
@@ -79,9 +79,8 @@ class Placement(CasePlace):
     @property
     def text(self) -> str:
         size = self.shape or (f"{self.elements:,}" if self.elements else f"{self.payload_bytes:,} bytes")
-        where = (
-            f", {self.source} to {self.target}" if self.source else f", {self.mesh}:{self.axis}" if self.mesh else ""
-        )
+        group = f", {self.mesh}:{self.axis}" if self.mesh else ""
+        where = f", {self.source} to {self.target}" if self.source else group
         return f"{self.op} {self.dtype} {size} {self.impl}{where}"
 
 
@@ -98,7 +97,7 @@ class _Fit:
         """(the bytes that a case may hold at the same time, the reason).
 
         The limit is a part of the host's memory (`HOST_SHARE`), and at most half of a device's memory."""
-        host = self.machine.get("memory_bytes") or 2**33
+        host = self.machine.get("memory_bytes") or 2**33  # 8 GiB if the system does not say
         share = HOST_SHARE["kernel" if isinstance(case, KernelWorkload) else "other"]
         device = self.machine.get("device_memory_bytes") if platform != "cpu" else None
         if device and device // 2 < host // share:
@@ -117,28 +116,23 @@ class _Fit:
                 f"{case.key} would hold {_bytes(resident)} at the same time ({_sum(case, resident)}), and {reason}: "
                 "use smaller --config.sizes."
             )
-        why = self._why_not(case, platform, resident, limit, auto_bytes or AUTO_BYTES[platform])
-        if why:
-            self.left_out.setdefault(why, []).append(case.key)
-        return not why
-
-    def _why_not(self, case: Case, platform: str, resident: int, memory: int, auto_bytes: int) -> str:
-        max_bytes = self.settings.max_bytes
-        limit = min(memory, max_bytes or auto_bytes)
-        if (max_bytes or not self.typed) and resident > limit:
-            return f"they would hold more than {_bytes(limit)} at the same time (config.max_bytes)"
+        limit = min(limit, self.settings.max_bytes or auto_bytes or AUTO_BYTES[platform])
         flops = case.flops if isinstance(case, KernelWorkload) else None
-        if not self.typed and platform == "cpu" and flops and flops > CPU_FLOPS:
-            return f"a call has more than {CPU_FLOPS:.0e} FLOPs, too many for a CPU unless --config.sizes names it"
-        return ""
+        if (self.settings.max_bytes or not self.typed) and resident > limit:
+            why = f"they would hold more than {_bytes(limit)} at the same time (config.max_bytes)"
+        elif not self.typed and platform == "cpu" and flops and flops > CPU_FLOPS:
+            why = f"a call has more than {CPU_FLOPS:.0e} FLOPs, too many for a CPU unless --config.sizes names it"
+        else:
+            return True
+        self.left_out.setdefault(why, []).append(case.key)
+        return False
 
     def thinned(self, cases: list[CollectiveWorkload]) -> list[CollectiveWorkload]:
         """Every second size, unless the user chose the sizes: the times of oversubscribed devices support no claim."""
         sizes = sorted({case.payload_bytes for case in cases})
         thinned = [case for case in cases if self.typed or case.payload_bytes in sizes[::2]]
-        why = "with more devices than cores they show bytes but not speed, so every second size is enough"
-        keys = [f"{case.key} on more devices than cores" for case in cases if case not in thinned]
-        if keys:
+        if keys := [f"{case.key} on more devices than cores" for case in cases if case not in thinned]:
+            why = "with more devices than cores they show bytes but not speed, so every second size is enough"
             self.left_out.setdefault(why, []).extend(keys)
         return thinned
 
@@ -158,29 +152,16 @@ def place(cases: CaseSet, settings: CaseSettings, machine: Machine) -> tuple[lis
     kernels = [c for c in cases.cases if isinstance(c, KernelWorkload)]
     transfers = [c for c in cases.cases if isinstance(c, TransferWorkload)]
     collectives = [c for c in cases.cases if isinstance(c, CollectiveWorkload)]
-    if kernels or transfers:
-        _require_one_process(cases.name, settings, machine)
-    points = [
-        *_kernels(kernels, settings, machine, fits),
-        *_transfers(transfers, settings, machine, fits),
-        *_collectives(collectives, settings, machine, fits),
-    ]
+    alone = f"the kernels and transfers of '{cases.name}' are measured by one process"
+    if (kernels or transfers) and "hosts" in machine:
+        raise UserError(f"{alone}: start it without a launcher, or choose collectives.")
+    if (kernels or transfers) and (asked := str(settings.mesh_processes).strip()) != "1":
+        raise UserError(f"--config.mesh.processes={asked}: {alone}: use 1.")
+    points = [*_kernels(kernels, settings, machine, fits), *_transfers(transfers, settings, machine, fits)]
+    points += _collectives(collectives, settings, machine, fits)
     if not points:
         raise NothingToMeasure(f"nothing is left to measure. {' '.join(fits.sentences())}".strip())
     return points, fits.sentences()
-
-
-def _require_one_process(name: str, settings: CaseSettings, machine: Machine) -> None:
-    if "hosts" in machine:
-        raise UserError(
-            f"the kernels and transfers of '{name}' are measured by one process: start it without a launcher, or "
-            "choose collectives."
-        )
-    if (asked := str(settings.mesh_processes).strip()) != "1":
-        raise UserError(
-            f"--config.mesh.processes={asked}: the kernels and transfers of '{name}' are measured by one process: "
-            "use 1."
-        )
 
 
 def _kernels(
@@ -198,7 +179,7 @@ def _kernels(
             counts = [1] if case.one_core and 1 in counts else counts
             for count in dict.fromkeys(counts):  # on a machine of one core both are the same
                 suffix = f"/cores{count}" if len(settings.cores) > 1 else ""
-                at_cpu = "@cpu" if accelerator and not case.host else ""
+                at_cpu = "@cpu" if accelerator and not case.host else ""  # the accelerator has a point of that name
                 yield _kernel(case, f"{case.key}{suffix}{at_cpu}", "cpu", count)
 
 
@@ -245,56 +226,39 @@ def _collectives(
 ) -> Iterator[Placement]:
     platform = machine["platform"]
     typed = settings.devices is not None
-    swept = [n for n in device_counts(settings, machine) if n > 1 or typed]
+    swept = [n for n in device_counts(settings, machine) if n > 1 or typed]  # one device sends nothing
     if collectives and not swept:
         raise NothingToMeasure(
             "a collective needs at least 2 devices, and this machine has 1: --config.mesh.platform=cpu uses fake ones."
         )
     processes = process_counts(settings, swept, machine) if collectives else {}
     for devices in swept:
-        shape_text = settings.mesh_shape if devices == max(swept) else ""
+        shape_text = settings.mesh_shape if devices == max(swept) else ""  # a mesh such as 2x4 has one size
         owners = processes.get(devices, 1)
         sockets = SOCKET_BYTES if platform == "cpu" and owners > 1 else None
         oversubscribed = platform == "cpu" and devices > machine["cores"]
         cases = fits.thinned(collectives) if oversubscribed else collectives
         for mesh_shape, axis in groupings(devices, shape_text, parts=_parts(devices, owners, machine)):
+            participants, mesh = mesh_shape[AXES.index(axis)], mesh_text(mesh_shape)
+            group = f"{mesh}:{axis}" if len(mesh_shape) > 1 else mesh
             for case in cases:
                 _require_dtype(case, platform)
-                resident = resident_bytes(case, devices, mesh_shape[AXES.index(axis)], platform)
+                resident = resident_bytes(case, devices, participants, platform)
+                # CPU devices all hold their arrays in the host's memory.
                 on_device = resident if platform == "cpu" else resident // devices
                 if fits(case, platform, on_device, auto_bytes=sockets):
-                    yield _collective(case, mesh_shape, axis, machine, resident, owners)
+                    yield Placement(
+                        point=f"{case.key}/{group}", case=case.key, family="collective", op=case.op, dtype=case.dtype,
+                        impl=instruction(case.op, platform), payload_bytes=payload(case, participants),
+                        devices=participants, mesh=mesh, axis=axis, platform=platform, cores=machine["cores"],
+                        resident_bytes=resident, oversubscribed=oversubscribed, processes=owners,
+                    )  # fmt: skip
 
 
 def _parts(devices: int, owners: int, machine: Machine) -> int:
     """The number of equal parts into which hosts, if there are several, or processes divide the devices."""
     hosts = len(set(machine.get("hosts", ())[:owners]))
     return hosts if hosts > 1 and devices % hosts == 0 else owners
-
-
-def _collective(
-    case: CollectiveWorkload,
-    mesh_shape: tuple[int, ...],
-    axis: str,
-    machine: Machine,
-    resident: int,
-    owners: int,
-) -> Placement:
-    mesh = mesh_text(mesh_shape)
-    participants = mesh_shape[AXES.index(axis)]
-    return Placement(
-        point=f"{case.key}/{mesh}" + (f":{axis}" if len(mesh_shape) > 1 else ""), case=case.key, family="collective",
-        op=case.op, dtype=case.dtype, impl=instruction(case.op, machine["platform"]),
-        payload_bytes=payload(case, participants), devices=participants, mesh=mesh, axis=axis,
-        platform=machine["platform"], cores=machine["cores"],
-        resident_bytes=resident, oversubscribed=machine["platform"] == "cpu" and places_of(mesh) > machine["cores"],
-        processes=owners,
-    )  # fmt: skip
-
-
-def places_of(mesh: str) -> int:
-    """The number of devices of a mesh: "2x4" -> 8; "" -> 0."""
-    return math.prod(int(side) for side in mesh.split("x")) if mesh else 0
 
 
 def _sum(case: Case, resident: int) -> str:
@@ -308,12 +272,10 @@ def _sum(case: Case, resident: int) -> str:
 
 
 def _bytes(value: float) -> str:
-    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if value >= size:
-            return f"{digits(value / size)} {unit}"
-    return f"{value:.0f} bytes"
+    units = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+    return next((f"{digits(value / size)} {unit}" for size, unit in units if value >= size), f"{value:.0f} bytes")
 
 
 def _few(keys: list[str]) -> str:
-    keys = list(dict.fromkeys(keys))
+    keys = list(dict.fromkeys(keys))  # a case may be left out once for each device count
     return ", ".join(keys) if len(keys) <= 3 else f"{', '.join(keys[:2])} and {len(keys) - 2} more"

@@ -64,14 +64,9 @@ class Runnable(Chain):
 
 
 def compile_chain(
-    chain: Chain,
-    device: jax.Device,
-    *,
-    loop: bool = True,
-    as_called: bool = False,
-    why_unchecked: str = "",
+    chain: Chain, device: jax.Device, *, loop: bool = True, as_called: bool = False, why_unchecked: str = "",
     clock: Callable[[], float] = time.perf_counter,
-) -> Runnable:
+) -> Runnable:  # fmt: skip
     """Compiles the step and the loop over it ahead of time. `device`: holds the loop's count.
 
     as_called: time the jitted function, as users call it, instead of the compiled executable. A call of the executable
@@ -88,7 +83,7 @@ def compile_chain(
         jitted = _jit(chain.step)
         traced = jitted.trace(state, batch)
         step = traced.lower().compile()
-        compile_s = clock() - start
+        compile_s = clock() - start  # of the step, without the loop over it
         looped = _jit(chain_lib.loop(chain.step)).lower(state, batch, _aval(place(1))).compile() if loop else None
     cost, memory, module = step.cost_analysis() or {}, step.memory_analysis(), parse(step.as_text())
     facts = Facts(
@@ -125,6 +120,7 @@ def _aval(array: jax.Array) -> jax.ShapeDtypeStruct:
 
 
 def _known(value: PyTree) -> float | None:
+    # Backends report nothing, -1 or NaN for what they do not count.
     return float(value) if value is not None and math.isfinite(value) and value > 0 else None
 
 
@@ -152,20 +148,16 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
         return result, None
 
     waits = not (workload.host or workload.waits)
-    result = draw(0)[1]()
+    result = draw(0)[1]()  # one call, only to count its values
     return Runnable(
-        step=step,
-        loop=None,
-        draw=draw,
+        step=step, loop=None, draw=draw, guard="allow", why_unchecked=workload.why_unchecked,
         wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state, seed),
         values=sum(int(np.size(leaf)) for leaf in jax.tree.leaves(result)),
         zeros=lambda seed: share_of_zeros(draw_arguments(workload.arguments, seed)),
         outcome=workload.outcome or (lambda state: {}),
         # A host result is ready when the call returns; a fence that walks a list of 10^4 numbers would take longer.
         fence=(lambda state: state) if workload.host else jax.block_until_ready,
-        guard="allow",
-        why_unchecked=workload.why_unchecked,
-    )
+    )  # fmt: skip
 
 
 def copies(workload: TransferWorkload, source: str, target: str, devices: list[jax.Device]) -> Runnable:
@@ -183,15 +175,9 @@ def copies(workload: TransferWorkload, source: str, target: str, devices: list[j
     values, zeros = once.values, once.zeros
     del once  # frees its arrays: a run has many transfers
     return Runnable(
-        step=step,
-        loop=None,
-        draw=draw,
-        wrong=lambda state, seed: state.wrong(),
-        values=values,
-        zeros=lambda seed: zeros,
-        fence=lambda state: state,  # each call has already waited for its copy
-        guard="allow",
-    )
+        step=step, loop=None, draw=draw, wrong=lambda state, seed: state.wrong(), values=values,
+        zeros=lambda seed: zeros, fence=lambda state: state, guard="allow",  # each call has waited for its copy
+    )  # fmt: skip
 
 
 def launch_s(device: jax.Device, timer: Timer) -> float:
@@ -199,13 +185,11 @@ def launch_s(device: jax.Device, timer: Timer) -> float:
     empty = Chain(
         step=lambda state, batch: (chain_lib.feed_back(state, state, batch), None),
         draw=lambda seed: (put(np.ones(1, np.float32), device), put(np.zeros((), np.float32), device)),
-        wrong=None,
-        values=1,
-        zeros=lambda seed: 0.0,
-    )
+        wrong=None, values=1, zeros=lambda seed: 0.0,
+    )  # fmt: skip
     ready = compile_chain(empty, device, loop=False)
     state, batch = ready.draw(0)
-    steps, state = timer.steps_per_block(ready.step, state, batch, 0.005)
+    steps, state = timer.steps_per_block(ready.step, state, batch, 0.005)  # 5 ms: hundreds of calls
     measured = timer.round(ready.step, state, batch, steps)
     return sum(measured.block_s) / len(measured.block_s) / steps
 
@@ -228,13 +212,10 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
     if workload.idempotent:
         itself = workload.function
         return Chain(
-            avals=lambda: (given[0], ()),
-            step=lambda state, batch: (itself(state), None),
-            draw=lambda seed: (put(draw_arguments(workload.arguments, seed)[0], device), ()),
+            step=lambda state, batch: (itself(state), None), avals=lambda: (given[0], ()), values=given[0].size,
+            draw=lambda seed: (put(draw_arguments(workload.arguments, seed)[0], device), ()), zeros=zeros,
             wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state, seed),
-            values=given[0].size,
-            zeros=zeros,
-        )
+        )  # fmt: skip
     function = fenced(workload.function)
     shapes = jax.eval_shape(function, *given)
 
@@ -255,13 +236,10 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
         return (given[0], result), (tuple(given[1:]), jax.ShapeDtypeStruct((), np.float32, sharding=on))
 
     return Chain(
-        avals=avals,
-        step=step,
-        draw=place,
+        step=step, avals=avals, draw=place, zeros=zeros,
         wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state[1], seed),
         values=sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)),
-        zeros=zeros,
-    )
+    )  # fmt: skip
 
 
 def put(array: np.ndarray, device: jax.Device) -> jax.Array:
@@ -279,9 +257,7 @@ def unchecked(workload: KernelWorkload) -> bool:
 
 def draw_arguments(arguments: tuple[Array, ...], seed: int) -> tuple[np.ndarray, ...]:
     """Host arrays that depend only on the seed, not on the process or implementation."""
-    return tuple(
-        _draw_argument(argument, np.random.default_rng([seed, place])) for place, argument in enumerate(arguments)
-    )
+    return tuple(_draw_argument(each, np.random.default_rng([seed, i])) for i, each in enumerate(arguments))
 
 
 def _draw_argument(argument: Array, random: np.random.Generator) -> np.ndarray:
@@ -386,15 +362,12 @@ def build_transfer(
 ) -> Transfer:
     """Draws an array, puts it where the copy starts, and returns the copy from `source` to `target`.
 
-    Args:
-      source, target: "host", or a platform and an index into `devices`, "gpu:3".
+    source, target: "host", or a platform and an index into `devices`, "gpu:3".
     """
     dtype = jnp.dtype(workload.dtype)
     original = _draw_source(payload(workload) // dtype.itemsize, dtype, seed)
-    start: PyTree = original
-    if source != HOST:
-        start = _onto(_device(source, devices), original)()
-    copy = _to_host(start) if target == HOST else _onto(_device(target, devices), start)
+    start: PyTree = original if source == HOST else _onto(source, devices, original)()
+    copy = _to_host(start) if target == HOST else _onto(target, devices, start)
     newest: list[PyTree] = []
 
     def call() -> PyTree:
@@ -403,15 +376,9 @@ def build_transfer(
         return newest[0]
 
     return Transfer(
-        call=call,
+        call=call, values=original.size, zeros=float(np.mean(original[:PERIOD] == 0)),
         wrong=lambda: _count_miscopied(original, start, newest[0]) if newest else original.size,
-        values=original.size,
-        zeros=float(np.mean(original[:PERIOD] == 0)),
-    )
-
-
-def _device(place: str, devices: list[jax.Device]) -> jax.Device:
-    return devices[int(place.rpartition(":")[2])]
+    )  # fmt: skip
 
 
 def _draw_source(length: int, dtype: np.dtype, seed: int) -> np.ndarray:
@@ -420,12 +387,13 @@ def _draw_source(length: int, dtype: np.dtype, seed: int) -> np.ndarray:
     # One element past an aligned address: aligned for the dtype, but not for XLA.
     offset = dtype.itemsize - memory.ctypes.data % XLA_ALIGNMENT + XLA_ALIGNMENT
     drawn = memory[offset : offset + length * dtype.itemsize].view(dtype)
-    period = np.random.default_rng(seed).integers(0, 8, min(length, PERIOD)).astype(dtype)
+    period = np.random.default_rng(seed).integers(0, 8, min(length, PERIOD)).astype(dtype)  # exact in any dtype
     drawn[:] = np.resize(period, length)
     return drawn
 
 
-def _onto(device: jax.Device, array: PyTree) -> Callable[[], PyTree]:
+def _onto(place: str, devices: list[jax.Device], array: PyTree) -> Callable[[], PyTree]:
+    device = devices[int(place.rpartition(":")[2])]
     return lambda: jax.device_put(array, device, may_alias=False).block_until_ready()
 
 

@@ -37,5 +37,5 @@ def names(platform: str) -> list[str]:
 
 def platform_of(option: str) -> str | None:
     """The only platform with a compiler that reads an option, according to its name; None if it may be any."""
-    found = re.match(r"xla_(cpu|gpu|tpu)_", option)
+    found = re.match(r"xla_(cpu|gpu|tpu)_", option)  # others, such as xla_backend_optimization_level, may be of any
     return found and found[1]

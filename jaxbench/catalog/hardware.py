@@ -126,7 +126,7 @@ class Peak:
 def find(device_kind: str) -> Peak | None:
     """The peak of a ``jax.Device.device_kind``; None if it is unknown, for the reason that `why_not` gives."""
     entry = _kinds().get(_normal(device_kind))
-    if entry is None or not entry["name"]:
+    if entry is None or not entry["name"]:  # listed without a row: known to be ambiguous, with its reason
         return None
     return _peak(_rows()[entry["name"]], share=int(entry["devices_per_row"]))
 
@@ -235,7 +235,7 @@ class ForecastBand:
 def link(device: str, name: str, kind: str = "") -> KnownLink | None:
     """The link of a row of hardware.csv; None: unknown. kind: a collective, which may have a row of its own."""
     found = [row for row in rows("links.csv") if (row["device"], row["link"]) == (device, name)]
-    for wanted in (kind, ""):
+    for wanted in (kind, ""):  # a row for this kind counts before the row for all kinds
         for row in found:
             if row["kinds"] == wanted:
                 return KnownLink(
@@ -259,6 +259,7 @@ def ceiling(device: str, quantity: str) -> float | None:
 
 def forecast_band(family: str) -> ForecastBand:
     """The band of a family: tpu, xla_remat, xla (both XLA on GPUs), torch_compiled or torch_eager."""
+    # Exactly one: a family without a band, or with two, is a mistake in the file.
     (row,) = (row for row in rows("forecast_errors.csv") if row["family"] == family)
     low, high, kernel_s = (float(row[name]) for name in ("low", "high", "kernel_s"))
     return ForecastBand(family, low, high, int(row["runs"]), kernel_s, row["source"])

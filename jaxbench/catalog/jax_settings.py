@@ -60,6 +60,7 @@ SILENT = re.compile(
     "coordinator|num_processes|process_id|local_device|platform|num_cpu_devices|cpu_collectives|check_proxy|distributed|"
     "captured_constants_report|bypass|.*visible_devices)"
 )
+# What JAX reads as false; an empty variable counts as unset.
 _OFF = ("", "0", "f", "false", "n", "no", "off", "none")
 
 
@@ -77,11 +78,13 @@ def refusal(given: str, setting: Setting) -> UserError:
 
 def sentences(environments: Iterable[Mapping[str, str]]) -> list[str]:
     """The sentences about the variables of a run's processes, for its page."""
-    said = {}
+    said: dict[str, str] = {}
     for name, text in (item for environment in environments for item in environment.items()):
+        # A page may be published, so it shows no path of this machine.
         setting, shown = SETTINGS.get(name.lower()), name if "/" in text else f"{name}={text}"
         if setting is not None and setting.decision == RESET and text.lower() not in (*_OFF, str(setting.value)):
-            said[shown] = f"{shown} was set, and was reset for the measurement: {setting.why}."
+            # By name, because the value that JAX makes of a typed "1", and a worker states, is "True".
+            said.setdefault(name, f"{shown} was set, and was reset for the measurement: {setting.why}.")
         elif setting is None and name.startswith("JAX_") and not SILENT.match(name.lower()):
             said[shown] = f"{shown} was set: a run without it may measure something else."
     return list(said.values())

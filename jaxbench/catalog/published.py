@@ -50,6 +50,7 @@ def overlaid(text: str, experiment: str = "") -> tuple[str, list[str]]:
     for name in asked:
         if name not in known:
             raise UserError(f"--config.report.overlay={text} names '{name}': {did_you_mean(name, known)}")
+    # By family: a curve of VGG16 behind one of ResNet-18 would invite a comparison that means nothing.
     return table, asked or [name for name in known if family(name) in experiment.lower()]
 
 
@@ -60,11 +61,7 @@ def family(model: str) -> str:
 
 # {(catalogue row, devices of one node): column of `allreduce_busbw`}. The other column of the table is for 4 nodes, and
 # a process sees one node.
-_ALLREDUCE = {
-    ("NVIDIA A100 SXM 80GB", 8): "a100x8",
-    ("NVIDIA H200 SXM", 8): "h200x8",
-    ("NVIDIA B200 SXM", 8): "b200x8",
-}
+_ALLREDUCE = {("NVIDIA A100 SXM 80GB", 8): "a100x8", ("NVIDIA H200 SXM", 8): "h200x8", ("NVIDIA B200 SXM", 8): "b200x8"}
 
 
 def allreduce() -> pd.DataFrame:
@@ -122,22 +119,18 @@ class PublishedSpeedup:
 def processor_and_accelerator() -> tuple[PublishedSpeedup, ...]:
     """Published pairs: image classification (2017), boosted trees (2017 and later)."""
     images, trees = (read(id).frame for id in ("dawnbench_cifar10_derived", "xgboost_gpu"))
-    gpus = images[images["speedup_vs_cpu"] > 1]
+    gpus = images[images["speedup_vs_cpu"] > 1]  # the table also has the processors themselves, at 1
     return (
         *(
             PublishedSpeedup(
                 f"ResNet-164 {row['variant']}, {row['framework'].split()[0]}",
                 f"{row['device'].removeprefix('1x ')} vs 16 vCPU",
                 row["speedup_vs_cpu"],
-            )
+            )  # fmt: skip
             for row in gpus.to_dict("records")
         ),  # fmt: skip
         *(
-            PublishedSpeedup(
-                "boosted trees",
-                row["hardware"].replace(" + ", " vs "),
-                row["cpu_hist"] / row["gpu_hist"],
-            )
+            PublishedSpeedup("boosted trees", row["hardware"].replace(" + ", " vs "), row["cpu_hist"] / row["gpu_hist"])
             for row in trees.to_dict("records")
         ),
     )

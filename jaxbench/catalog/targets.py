@@ -18,7 +18,7 @@ from jaxbench.errors import UserError, did_you_mean
 TPUS = {
     "v5e": ("TPU v5 lite", 2, 1), "v5p": ("TPU v5", 3, 1), "v6e": ("TPU v6 lite", 2, 1), "tpu7x": ("TPU7x", 3, 2),
 }  # fmt: skip
-_HOST_CHIPS = (2, 2, 1)
+_HOST_CHIPS = (2, 2, 1)  # of one TPU host along each side
 # XLA has these targets, but no JAX package can compile for them without a device.
 _NEEDS_A_DEVICE = {"mi300x": "JAX's ROCm plug-in compiles only for the GPU that it runs on"}
 
@@ -65,17 +65,16 @@ class Target:
         if self.platform == "gpu":
             if devices > self.host and devices % self.host:
                 raise UserError(f"--target={self.text} has hosts of {self.host} GPUs: ask for a multiple of them.")
-            usual = int(_gpus()[self.name]["host"])
+            usual = int(_gpus()[self.name]["host"])  # written without the hosts, as a person would
             if self.host == usual or devices <= self.host:
                 return parse(f"{self.name}:{devices}")
-            if devices % self.host:
-                raise UserError(f"--target={self.text} has hosts of {self.host}: ask for a multiple of it.")
             return parse(f"{self.name}:{devices // self.host}x{self.host}")
         per_slice = math.prod(self.shape) * self.chip
         if self.slices > 1 and devices > per_slice and devices % per_slice == 0:  # another number of the same slices
             return parse(f"{self.name}:{devices // per_slice}x{'x'.join(map(str, self.shape))}")
         shape = [1] * len(self.shape)
-        while math.prod(shape) * self.chip < devices:  # doubles the last of the shortest sides
+        # Doubles the last of the shortest sides, but the third after the other two, as a host has 2 x 2 x 1 chips.
+        while math.prod(shape) * self.chip < devices:
             at = max(range(len(shape)), key=lambda axis: (-shape[axis], axis < 2, axis))
             shape[at] *= 2
         shape = list(self.shape) if devices == per_slice else shape
@@ -88,7 +87,7 @@ class Target:
         """(platform of JAX, arguments of `get_topology_desc`)."""
         if self.platform == "gpu":
             hosts = max(1, self.devices // self.host)
-            grid = f"1x{hosts}x{self.devices // hosts}"
+            grid = f"1x{hosts}x{self.devices // hosts}"  # XLA's slices x hosts of a slice x GPUs of a host
             return "cuda", {"topology_name": grid, "topology": grid, "target_config": gpu_config(self.name)}
         host = tuple(min(side, most) for side, most in zip(self.shape, _HOST_CHIPS, strict=False))
         bounds = (*host, *[1] * (3 - len(host)))
@@ -102,7 +101,7 @@ class Target:
             "device_kind": self.device_kind,
             "devices": self.devices,
             "device_kinds": [self.device_kind],
-            "cores": 0,
+            "cores": 0,  # unknown, and only plans for a CPU ask
             "processes": 1,
             "device_memory_bytes": self.memory_bytes,
             "memory_bytes": 2**40,  # of the host, large enough for any plan
@@ -142,6 +141,7 @@ def parse(text: str) -> Target:
             text=text, name=name, platform="tpu", device_kind=kind, devices=count * chip, shape=shape,
             memory_bytes=peak.memory_bytes, chip=chip, slices=slices,
         )  # fmt: skip
+    # Without the hosts as a second number they have as many GPUs as is usual for the part.
     row = _gpus()[name]
     usual, domain = int(row["host"]), int(row["domain"])
     host = shape[1] if len(shape) == 2 else usual

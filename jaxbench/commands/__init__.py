@@ -30,7 +30,7 @@ flags.DEFINE_string("target", None, "With --dry_run: absent hardware to compile 
 flags.DEFINE_string("coordinator", None, "run, train: the address of process 0, host:port; see --process.")
 flags.DEFINE_integer("processes", None, "run, train: the number of processes, if no launcher sets it.")
 flags.DEFINE_integer("process", None, "run, train: the index of this process, from 0.")
-flags.DEFINE_string(
+flags.DEFINE_string(  # a keyword of Python, so it is read as FLAGS["from"]
     "from",
     "nnx",
     "new: the example's library: nnx, linen, functions, equinox or haiku; step: your own train step. forecast: a run.",

@@ -29,7 +29,7 @@ def prepare(config: ConfigDict) -> None:
             del config.measure[name]
         config.measure.rounds, config.measure.processes = PAIR_ROUNDS, 1  # of each pair
         if config.get("measures") != "cases":
-            config.mesh.oversubscribe = False
+            config.mesh.oversubscribe = False  # the times of devices that share a core decide nothing
             if "strong" in config.scaling:
                 config.scaling = "strong"
 
@@ -37,15 +37,10 @@ def prepare(config: ConfigDict) -> None:
 VERB = Verb(
     usage='ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"',
     help="measure both in turns until that question is answered (--a=ref:main --b=ref:HEAD: of two commits)",
-    group="compare",
-    details="ab takes --budget_s=600, after which no new pair of processes starts.",
-    argument="experiment",
-    flags=("a", "b", "metric", "margin", "budget_s", "preset", "workdir", "share_machine"),
-    configured=True,
-    refused=("targets",),
-    prepare=prepare,
-    answers=True,
-)
+    group="compare", details="ab takes --budget_s=600, after which no new pair of processes starts.",
+    argument="experiment", flags=("a", "b", "metric", "margin", "budget_s", "preset", "workdir", "share_machine"),
+    configured=True, refused=("targets",), prepare=prepare, answers=True,
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

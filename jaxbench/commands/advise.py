@@ -22,22 +22,19 @@ def prepare(config: ConfigDict) -> None:
     """The defaults: weak scaling. A model of blocks shards its state and recomputes its blocks."""
     if "scaling" in config:
         config.scaling = "weak"
+    # "jit_auto" is the default: whoever chose another strategy keeps it.
     if config.get("model", {}).get("layers") is not None and config.strategy == "jit_auto":
         config.strategy, config.lever.remat, config.accelerator_batch = "fsdp", "block", 1
 
 
 VERB = Verb(
     usage="advise EXPERIMENT --tokens=1e12 --deadline=14d",
-    help="which accelerators for a training: what fits, time, cost and energy",
-    group="absent hardware",
+    help="which accelerators for a training: what fits, time, cost and energy", group="absent hardware",
     details="advise takes --tokens=1e12 or --examples=1e8, --deadline=14d, --prices=FILE, --targets=h100,v5p and "
     "--counts=8..256.",
-    argument="experiment",
-    flags=("preset", "workdir", "tokens", "examples", "deadline", "prices", "targets", "counts"),
-    configured=True,
-    refused=("cases", "targets"),
-    prepare=prepare,
-)
+    argument="experiment", flags=("preset", "workdir", "tokens", "examples", "deadline", "prices", "targets", "counts"),
+    configured=True, refused=("cases", "targets"), prepare=prepare,
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -10,13 +10,9 @@ from rich.console import Console
 from jaxbench.commands import FLAGS, Verb
 
 VERB = Verb(
-    usage="baseline --run=DIR --name=N",
-    help="keep a run as a baseline",
-    group="compare",
-    flags=("run", "name"),
-    required=("run", "name"),
-    answers=True,
-)
+    usage="baseline --run=DIR --name=N", help="keep a run as a baseline", group="compare", flags=("run", "name"),
+    required=("run", "name"), answers=True,
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MIN_THRESHOLD = 0.01  # of check: no smaller difference is worth an alarm
 MAX_THRESHOLD = 0.5  # a machine that varies by more cannot judge
-PROCESSES, ROUNDS_EACH = 8, 3
+PROCESSES, ROUNDS_EACH = 8, 3  # two more than `calibration` needs; what it estimates is how processes differ
 
 
 def prepare(config: ConfigDict) -> None:
@@ -29,15 +29,10 @@ def prepare(config: ConfigDict) -> None:
 
 VERB = Verb(
     usage="calibrate EXPERIMENT",
-    help="measure how much runs of one program vary on this machine, the threshold of check",
-    group="compare",
-    argument="experiment",
-    flags=("preset", "workdir", "share_machine"),
-    configured=True,
-    refused=("targets",),
-    prepare=prepare,
-    answers=True,
-)
+    help="measure how much runs of one program vary on this machine, the threshold of check", group="compare",
+    argument="experiment", flags=("preset", "workdir", "share_machine"), configured=True, refused=("targets",),
+    prepare=prepare, answers=True,
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

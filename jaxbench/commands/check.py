@@ -11,14 +11,9 @@ from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError
 
 VERB = Verb(
-    usage="check EXPERIMENT --name=N",
-    help="for CI: rerun; is it slower than that baseline?",
-    group="compare",
-    argument="experiment",
-    flags=("name", "workdir", "share_machine"),
-    required=("name",),
-    answers=True,
-)
+    usage="check EXPERIMENT --name=N", help="for CI: rerun; is it slower than that baseline?", group="compare",
+    argument="experiment", flags=("name", "workdir", "share_machine"), required=("name",), answers=True,
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
@@ -45,6 +40,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     if known.threshold > MAX_THRESHOLD:
         raise UserError(f"{too_noisy(known.threshold)} and run jaxbench calibrate again.")
     config = config_lib.restored(experiment, old.config)
+    # Before anything is measured: the times of another machine would be judged by this one's threshold.
     if other := identity.differences(old.manifest, manifest.probe(str(config.mesh.platform))):
         raise UserError(f"baseline '{name}' was measured on another machine ({identity.sentence(other)}).")
     if config.measure.rounds != config_lib.AUTO:  # with "auto" there are enough processes anyway

@@ -21,15 +21,12 @@ if TYPE_CHECKING:
 flags.DEFINE_string("across", "", "compare: the config fields that may differ between the runs.")
 
 VERB = Verb(
-    usage="compare --a=DIR --b=DIR",
-    help="is run B faster than A, slower, the same, or is that inconclusive?",
+    usage="compare --a=DIR --b=DIR", help="is run B faster than A, slower, the same, or is that inconclusive?",
     group="compare",
     details="compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,... Of two "
     "trainings, or of two folders with seeds of one each, compare says which reaches its target sooner.",
-    flags=("a", "b", "across", "metric", "margin", "workdir"),
-    required=("a", "b"),
-    answers=True,
-)
+    flags=("a", "b", "across", "metric", "margin", "workdir"), required=("a", "b"), answers=True,
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
@@ -85,6 +82,6 @@ def answer(found: Comparison, folder: Path | None, name: str, console: Console) 
         for which, draw in (("comparison", draw_verdicts), ("waterfalls", draw_factors)):
             drawn = canvas.render(partial(draw, found))
             canvas.write(drawn, folder / "figures", which)
-            files += [f"figures/{which}.svg"] if drawn else []
+            files += [f"figures/{which}.svg"] if drawn else []  # two runs without ablations have no waterfalls
         console.print(f"\nWritten to {folder}: {', '.join(files)}", highlight=False, soft_wrap=True)
     return found.exit_code

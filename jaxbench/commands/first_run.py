@@ -10,11 +10,9 @@ from rich.console import Console
 from jaxbench.commands import FLAGS, Verb
 
 VERB = Verb(
-    usage="first-run",
-    help="run everything once at a small size and write one page of results, within half an hour",
-    group="measure",
-    flags=("workdir", "dry_run", "share_machine"),
-)
+    usage="first-run", help="run everything once at a small size and write one page of results, within half an hour",
+    group="measure", flags=("workdir", "dry_run", "share_machine"),
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -22,17 +22,13 @@ def prepare(config: ConfigDict) -> None:
 
 VERB = Verb(
     usage="forecast EXPERIMENT --targets=v5e:16x16,h100:8",
-    help="compile it for absent hardware: memory, and a range of step times",
-    group="absent hardware",
+    help="compile it for absent hardware: memory, and a range of step times", group="absent hardware",
     details="forecast takes --counts=1..1024 (extrapolated from two compiled counts), --depths=2,4 (compiled instead "
     "of all blocks), --from=DIR --counts=2 --link=1gbit (from a measured run, over that link), --card=FILE (links of a "
     "machine profile).",
-    argument="experiment",
-    flags=("preset", "workdir", "targets", "counts", "depths", "from", "link", "card"),
-    configured=True,
-    refused=("cases", "targets"),
-    prepare=prepare,
-)
+    argument="experiment", flags=("preset", "workdir", "targets", "counts", "depths", "from", "link", "card"),
+    configured=True, refused=("cases", "targets"), prepare=prepare,
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
@@ -40,6 +36,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
 
     (experiment,) = arguments
     texts = {name: FLAGS[name].value for name in ("targets", "counts", "depths", "link", "card")}
+    # Only if typed, because the flag's default is a template of `new`.
     asked = forecast_command.request({**texts, "from": FLAGS["from"].value if FLAGS["from"].present else None})
     records = forecast_command.forecast(experiment, FLAGS.config, asked, workdir, console)
     answer = forecast_command.smallest_need(records)

@@ -25,6 +25,7 @@ CODES = "Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower,
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     every = verbs()
+    # Longer ones stand out instead of pushing all others to the right.
     width = max(len(verb.usage) for verb in every.values() if len(verb.usage) < 32)
     console.print("jaxbench VERB ...", highlight=False)
     for group in GROUPS:

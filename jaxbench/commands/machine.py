@@ -10,11 +10,9 @@ from rich.console import Console
 from jaxbench.commands import FLAGS, Verb
 
 VERB = Verb(
-    usage="machine",
-    help="measure this machine: peaks, launch cost and links; writes its profile, machine.json",
-    group="measure",
-    flags=("preset", "workdir", "share_machine"),
-)
+    usage="machine", help="measure this machine: peaks, launch cost and links; writes its profile, machine.json",
+    group="measure", flags=("preset", "workdir", "share_machine"),
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

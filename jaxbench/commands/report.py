@@ -12,13 +12,9 @@ from rich.console import Console
 from jaxbench.commands import FLAGS, Verb
 
 VERB = Verb(
-    usage="report --run=DIR",
-    help="rebuild the tables, figures and page of a run or a training",
-    group="explain",
-    flags=("run",),
-    required=("run",),
-    configured=True,
-)
+    usage="report --run=DIR", help="rebuild the tables, figures and page of a run or a training", group="explain",
+    flags=("run",), required=("run",), configured=True,
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
@@ -34,6 +30,7 @@ def report(workdir: Path, console: Console, look: Mapping[str, Any] | None = Non
     from jaxbench.features.training.trainings import LEDGER, TARGETS
     from jaxbench.report import build
 
+    # Told apart by their files: a training and a run over batch sizes have pages of their own.
     if (workdir / LEDGER).exists():
         training.write(workdir, console, look=look)
         console.print(f"\nPage: {workdir / training.PAGE}", highlight=False, soft_wrap=True)

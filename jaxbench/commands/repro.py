@@ -10,13 +10,9 @@ from rich.console import Console
 from jaxbench.commands import FLAGS, Verb
 
 VERB = Verb(
-    usage="repro --card=FILE",
-    help="rerun a result card: is the result within 20 %?",
-    group="compare",
-    flags=("card", "margin", "workdir", "share_machine"),
-    required=("card",),
-    answers=True,
-)
+    usage="repro --card=FILE", help="rerun a result card: is the result within 20 %?", group="compare",
+    flags=("card", "margin", "workdir", "share_machine"), required=("card",), answers=True,
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
@@ -24,5 +20,6 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.features.cards.repro import MARGIN
     from jaxbench.features.comparison import judge
 
+    # The flag's default is for runs of one machine. A card is usually from another.
     asked = judge.margin_of(FLAGS.margin) if FLAGS["margin"].present else MARGIN
     return repro.repro(Path(FLAGS.card), workdir, console, margin=asked)

@@ -23,14 +23,12 @@ flags.DEFINE_float("price_per_hour", None, "run: the price of this machine per h
 
 VERB = Verb(
     usage="run EXPERIMENT",
-    help="measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)",
-    group="measure",
+    help="measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)", group="measure",
     details="run takes --price_per_hour=2.50, the price of this machine: prints the cost of 1,000 steps and of a "
     "training to target.",
     argument="experiment",
-    flags=("preset", "workdir", "dry_run", "target", "share_machine", "price_per_hour", *OF_A_LAUNCH),
-    configured=True,
-)
+    flags=("preset", "workdir", "dry_run", "target", "share_machine", "price_per_hour", *OF_A_LAUNCH), configured=True,
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console, followers: Followers | None = None) -> int:
@@ -62,7 +60,7 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     runner.run(experiment, FLAGS.config, workdir, console, looks.look, followers)
     used = energy.between(before, energy.read()) if per_hour else {}  # before the report, which uses energy, too
     wall_s = time.monotonic() - started
-    if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":
+    if FLAGS.config.get("measures") == "cases" and FLAGS.preset != "smoke":  # with blocks of 1 ms, too short for a fit
         add_links(workdir, console)
     # Into the run folder, so that its report needs no other file.
     adopt(workdir, console)
@@ -117,6 +115,7 @@ def show_cost(workdir: Path, per_hour: float, used: Mapping[str, float], wall_s:
 
     run = RunFolder(workdir)
     config = run.config()
+    # The same rows as in the report, so that prices and table agree.
     rows = run_rows.analyse(points.load(run), config=config, spread=variance.read(run.path))
     known = goodput.steps_to_target(workdir, config)
     console.print(f"\nAt {per_hour:g} an hour for this machine", style="bold", highlight=False)

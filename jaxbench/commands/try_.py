@@ -10,14 +10,9 @@ from rich.console import Console
 from jaxbench.commands import FLAGS, Verb
 
 VERB = Verb(
-    usage="try EXPERIMENT",
-    help="describe a model, and check which strategies train it correctly; no timing",
-    group="bring your own",
-    argument="experiment",
-    flags=("preset",),
-    configured=True,
-    refused=("cases", "targets"),
-)
+    usage="try EXPERIMENT", help="describe a model, and check which strategies train it correctly; no timing",
+    group="bring your own", argument="experiment", flags=("preset",), configured=True, refused=("cases", "targets"),
+)  # fmt: skip
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

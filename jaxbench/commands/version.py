@@ -15,5 +15,6 @@ VERB = Verb(usage="version", help="the versions of jaxbench and jax", group="abo
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    # From its metadata: importing jax takes a second, and fails if its installation is broken.
     console.print(f"jaxbench {__version__}, jax {metadata.version('jax')}", highlight=False)
     return 0

@@ -32,7 +32,7 @@ from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
 from jaxbench.measure import first_step, memory, step_facts
-from jaxbench.measure.arm import Arms, build_program, compiler_options, inspected, require_options
+from jaxbench.measure.arm import Arms, build_program, compiler_options, require_options
 from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op, require_one_program
 from jaxbench.measure.proof import Proof, require_micro_batchable
@@ -41,6 +41,7 @@ from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Compiled, Fields, Message, Request
 from jaxbench.processes.server import stage
 from jaxbench.records.documents import decode
+from jaxbench.workloads import inspection
 from jaxbench.workloads.adapters import flax_models
 from jaxbench.workloads.data import input as feeds
 from jaxbench.workloads.data import own
@@ -63,6 +64,7 @@ class Compiler:
         self.key = jax.random.PRNGKey(self.config.seed)
         with stage("model"):  # before any point, so that a model that cannot be built is reported once
             self.load(experiment, keep=keep)
+            # Likewise for options. `compiler=all` names no set here: those of its points are required when they build.
             for arm in levers.arms(self.config.lever):
                 require_options(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
@@ -72,7 +74,9 @@ class Compiler:
     def load(self, experiment: str, *, keep: bool) -> None:
         """Builds the experiment's model, and the judge of its points."""
         self.arms = Arms(self.config, experiment, self.devices[0])
-        self.plain = inspected(self.arms.config({}), experiment)
+        # Also the workload of points without levers, so that what was compiled for one serves the other.
+        self.plain = self.arms.workload({})
+        inspection.inspect(self.plain, batch=self.config.batch)
         # `create_state` folds in 0 and 1.
         draw = self.plain.synthetic
         self._draw = jit_once(lambda key, examples: draw(jax.random.fold_in(key, 2), examples), static_argnums=1)
@@ -92,7 +96,8 @@ class Compiler:
         program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
         layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
         all_that_changes_init = point.strategy, point.devices, id(workload), layout
-        # Reusing the jitted function saves its compilation for each further arm.
+        # Reusing the jitted function saves its compilation for each further arm. `Arms` keeps all workloads, so no id
+        # is given twice.
         return dataclasses.replace(program, init=self._inits.setdefault(all_that_changes_init, program.init))
 
     def compile(

@@ -86,7 +86,7 @@ class Timer:
 
     def block(self, step: Step, state: PyTree, batch: PyTree, steps: int) -> tuple[float, PyTree]:
         """Runs `steps` dependent steps. Returns (seconds, state)."""
-        self.barrier()
+        self.barrier()  # before the clock starts: waiting for a late process is no part of a step
         start = self.clock()
         for _ in range(steps):
             state, metrics = step(state, batch)
@@ -128,6 +128,7 @@ class Timer:
             seconds, state = self.loop(loop, state, batch, place(steps))
             if steps >= 2**20 or self.broadcast(seconds >= least_s):
                 return steps, state
+            # Below an eighth of the goal, eightfold: that cannot overshoot.
             steps *= 2 if self.broadcast(seconds > least_s / 8) else 8
 
     def loops(
@@ -170,10 +171,11 @@ class Timer:
         probe_s: list[float] = []
         samples: list[tuple[LoadCounters, LoadCounters]] = []
         with jax.transfer_guard(guard), count_compilations() as compilations:
+            # In turns, so that a drift of the machine moves both clocks alike.
             for count in self.blocks * ((steps, 2 * steps) if double else (steps,)):
                 if self.probe is not None:
                     probe_s.append(self.probe())
-                before = self.before()
+                before = self.before()  # after the probe, which is not the block's load
                 seconds, state = self.block(step, state, batch, count)
                 samples.append((before, self.after()))
                 times.append(seconds)
@@ -232,7 +234,7 @@ class Probe:
 
     def __init__(self, devices: Sequence[jax.Device]):
         """Compiles and runs it once."""
-        matrix = np.full((SIDE, SIDE), 1 / SIDE, np.float32)
+        matrix = np.full((SIDE, SIDE), 1 / SIDE, np.float32)  # its own square: no product overflows or vanishes
         self._products = [_product(device) for device in devices]
         self._matrices = [jax.device_put(matrix, device) for device in devices]
         self()

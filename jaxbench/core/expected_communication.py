@@ -228,6 +228,7 @@ def verify(collectives: Iterable[Collective], bounds: CollectiveBounds, step: St
         least = max(0.0, least - rank_0)
     else:
         metrics = step.metrics if step.sums else 0
+        # A metric that is the same on all devices need not be summed. To know which are, the loss must be traced.
         if metrics and step.least_metrics is not None and counted.get(SUM, 0) < least + metrics:
             metrics = min(metrics, step.least_metrics())
         least, most = least + metrics, most + (step.metrics + step.weights) * step.sums
@@ -304,11 +305,9 @@ def _scalars(collective: Collective) -> int:
 
 
 def _as_sums(
-    collectives: tuple[Collective, ...],
-    counted: dict[str, int],
-    allowed: dict[str, tuple[float, float]],
+    collectives: tuple[Collective, ...], counted: dict[str, int], allowed: dict[str, tuple[float, float]],
     step: StepFacts,
-) -> tuple[dict[str, int], dict[str, tuple[float, float]], str]:
+) -> tuple[dict[str, int], dict[str, tuple[float, float]], str]:  # fmt: skip
     """(counted, allowed, a note) for a TPU, with all-reduce, all-gather and reduce-scatter compared together as whole
     arrays.
 
@@ -390,7 +389,7 @@ def equal_gradients(workload: TrainWorkload) -> int:
     """
     jaxpr, _, params = _examples_reach(workload, _gradient(workload))
     keys = numbered(jaxpr)  # equal keys for results that are computed in the same way
-    first = {key: i for i, key in reversed([*enumerate(keys)])}
+    first = {key: i for i, key in reversed([*enumerate(keys)])}  # reversed: the first of equal keys is kept
     return sum(params[i].size for i, key in enumerate(keys) if first[key] != i)
 
 
@@ -405,6 +404,7 @@ def scalars_of_examples(workload: TrainWorkload) -> int:
         return {"loss": loss, **metrics}
 
     jaxpr, reaches, _ = _examples_reach(workload, scalars)
+    # By variable: a loss that is also returned as a metric is summed once.
     return len({id(out) for out, is_reached in zip(jaxpr.outvars, reaches, strict=True) if is_reached})
 
 

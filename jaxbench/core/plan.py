@@ -126,7 +126,7 @@ def device_counts(settings: Settings | CaseSettings, machine: Machine) -> tuple[
         limit = min(limit, machine["cores"]) if not getattr(settings, "oversubscribe", True) else limit
         launched = len(machine.get("hosts", ())) or 1  # each process of a launch gets an equal share of the devices
         return tuple(n for n in sorted({*CPU_DEVICES, launched}) if n <= limit and (n <= launched or n % launched == 0))
-    return tuple(2**i for i in range(12) if 2**i <= min(limit, machine["devices"]))
+    return tuple(2**i for i in range(min(limit, machine["devices"]).bit_length()))
 
 
 def _require_accelerators(settings: Settings | CaseSettings, machine: Machine) -> None:

@@ -172,6 +172,7 @@ def gradients(
         key = rng_keys.folded(state.key, state.step)
 
         def loss(differentiated: PyTree) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+            # Gradients of the rest would be computed and sent for nothing.
             params = {**state.params, **differentiated} if workload.sent else differentiated
             loss, (model_state, metrics) = workload.loss(params, state.model_state, batch, key)
             share = _share(loss)
@@ -305,6 +306,7 @@ def _accumulate(run: Callable[..., PyTree], count: int, state: TrainState, batch
         micro_batch = jax.tree.map(lambda x, i=i: jax.lax.index_in_dim(x, i, axis=1, keepdims=False), strided)
         if total is not None:
             micro_batch, total = _after(micro_batch, total)
+        # Batch statistics pass from one micro-batch to the next, and each draws its own random numbers.
         model_state, key = _merged(state.model_state, changed), rng_keys.folded(state.key, i)
         means, new_state = run(dataclasses.replace(state, model_state=model_state, key=key), micro_batch)
         changed = _merged(changed, new_state)

@@ -29,6 +29,7 @@ from jaxbench.workloads.levers import not_frozen
 from jaxbench.workloads.rng_keys import Keys, by_parts
 
 Answer = TypeVar("Answer")
+StateMaker = Callable[[jax.Array], TrainState]
 
 STEPS = 3  # updates: from the second one on, they depend on the optimizer's state
 MOST_STEPS = 48  # for an optimizer that changes parameters only once in several steps
@@ -113,6 +114,7 @@ def where_it_fits(run: Callable[[jax.Device], Answer], device: jax.Device, *, fl
     try:
         return run(device), ""
     except jax.errors.JaxRuntimeError as error:
+        # jaxlib has one exception type for all its errors: only the status in the message says "out of memory".
         if device == host or "RESOURCE_EXHAUSTED" not in str(error):
             raise
     message = f"the one-device reference does not fit on one {device.device_kind}"
@@ -121,10 +123,17 @@ def where_it_fits(run: Callable[[jax.Device], Answer], device: jax.Device, *, fl
     return run(host), f"{message}, so the host computed it in float32"
 
 
-def initial_state(workload: TrainWorkload, key: jax.Array, *, device: jax.Device) -> TrainState:
+def state_maker(workload: TrainWorkload) -> StateMaker:
+    """The compiled `create_state`. Keep it: compiling the initial values of a deep model takes seconds on a GPU."""
+    return jit_once(functools.partial(create_state, workload))
+
+
+def initial_state(
+    workload: TrainWorkload, key: jax.Array, *, device: jax.Device, make: StateMaker | None = None
+) -> TrainState:
     """The canonical state (host arrays) before the first update, made on one device without any strategy."""
     with jax.default_device(device):
-        return jax.device_get(jit_once(lambda k: create_state(workload, k))(key))
+        return jax.device_get((make or state_maker(workload))(key))
 
 
 class Updates:
@@ -137,14 +146,9 @@ class Updates:
     """
 
     def __init__(
-        self,
-        workload: TrainWorkload,
-        device: jax.Device,
-        *,
-        layout: BatchLayout = BatchLayout(),
-        apart: bool = False,
+        self, workload: TrainWorkload, device: jax.Device, *, layout: BatchLayout = BatchLayout(), apart: bool = False,
         jit: Callable[..., PyTree] = jit_once,
-    ):
+    ):  # fmt: skip
         keys_of_parts = layout.draws and layout.keys is not None
         self.jit, self._device, self._layout, self._apart = jit, device, layout, apart
         self._workload = workload = by_parts(workload) if keys_of_parts else workload
@@ -237,20 +241,20 @@ def collects(before: TrainState | TrainedState, after: TrainState | TrainedState
 
 def reference_that_fits(
     workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device, layout: BatchLayout,
-    flops: float, apart: Callable[[], bool] = lambda: False, start: TrainState | None = None,
+    flops: float, apart: Callable[[], bool] = lambda: False, make: StateMaker | None = None,
 ) -> Reference:  # fmt: skip
     """`reference` for the whole batch, or for its parts one after the other, or on the host: the first that fits.
 
     Parts are used only where they give the same result. They are preferred if the program computes a scaled loss in
     parts: the gradient of a part is larger than that of the whole batch, so it overflows, and skips the step, sooner.
 
-    flops: of one update. apart: returns whether parts give the same result. start: the initial state, if known. Raises
+    flops: of one update. apart: returns whether parts give the same result. make: the workload's `state_maker`. Raises
     Unfit if neither the device nor the host can compute it.
     """
     jit = functools.partial(jit_once, flops=flops) if flops >= LARGE else jit_once
 
     def run(on: jax.Device) -> Reference:
-        state = initial_state(workload, key, device=on) if start is None else start
+        state = initial_state(workload, key, device=on, make=make)
         options: dict[str, Any] = {"device": on, "layout": layout, "jit": jit}
         if workload.loss_scale is not None and layout.keys is not None and layout.parts > 1 and apart():
             return dataclasses.replace(reference(workload, state, batch, **options, apart=True), how=SCALED)

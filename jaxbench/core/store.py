@@ -88,7 +88,7 @@ def write_atomic(path: Path, text: str | bytes) -> None:
 
     Raises UserError if the disk is full.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")  # with the id, so that two writers do not share it
     try:
         with open(part, "wb") as file:
             file.write(text if isinstance(text, bytes) else text.encode())

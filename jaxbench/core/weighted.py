@@ -48,7 +48,7 @@ def mean(values: jax.Array, weights: jax.Array | None = None) -> jax.Array | Wei
             f"the weights have the shape {weights.shape} and the values {values.shape}: give one weight per value (of "
             "a token mask (B, T + 1), the weights of the predicted tokens are mask[:, 1:])."
         )
-    weights = weights.astype(jnp.float32)
+    weights = weights.astype(jnp.float32)  # a mask may be boolean, and a long sum in 16 bits is inexact
     return WeightedMean(jnp.sum(values * weights), jnp.sum(weights))
 
 

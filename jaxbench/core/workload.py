@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,22 +38,9 @@ class Field:
     draw: Callable[[jax.Array, int], jax.Array] | None = None
 
 
-class Dataset(Protocol):
-    """Real data held in host memory, already split. Arrays have a leading example axis and match the example fields."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def train(self) -> dict[str, np.ndarray]: ...
-
-    @property
-    def test(self) -> dict[str, np.ndarray]: ...
-
-
 @dataclass(frozen=True)
-class Splits:
-    """A Dataset: the train and test split as arrays by field, and the name of the data in a report."""
+class Dataset:
+    """Real data held in host memory, already split: by field, arrays with a leading example axis. name: in reports."""
 
     train: dict[str, np.ndarray]
     test: dict[str, np.ndarray]

@@ -93,11 +93,11 @@ def of_instruction(
 
 
 def between_slices(line: Instruction) -> tuple[str, str, int, int] | None:
-    """(name, kind, slices, members) of a collective between slices, from any of its instructions.
+    """(name, kind, slices, members) of a collective between slices, from any of its instructions; None for others.
 
-    members: of one group. They are as many as the slices if a device sends only to other slices: "{1,2}x{0:3}", slices
-    by places in each, or {{100002->200000},{200002->100000}}, the pairs of a permutation. An exchange among all devices
-    of an axis lists them: {{100000,100001,200000,200001}}.
+    members: the devices of one group. A group has one device of each slice in the text "{1,2}x{0:3}" (slices x places
+    in each) and in {{100002->200000},{200002->100000}} (pairs of a permutation). {{100000,100001,200000,200001}} lists
+    a group with several.
     """
     found = _SLICES.search(line.rest)
     if found is None:
@@ -285,17 +285,10 @@ def _collective(kind: str, axis: str, group: int, results: list[Array], packed: 
     """tiles: bytes that are sent in addition to the results, to fill whole tiles."""
     size, scalars = sum(array.bytes for array in results), [array for array in results if not array.shape]
     return Collective(
-        kind=kind,
-        count=len(results),
-        bytes=size,
-        elements=sum(array.size for array in results) - len(scalars),
-        scalar_bytes=sum(array.bytes for array in scalars),
-        axis=axis,
-        group=group,
-        scalars=len(scalars),
-        wire_bytes=round((size + tiles) * sent(kind, group)),
-        packed=packed,
-    )
+        kind=kind, count=len(results), bytes=size, elements=sum(array.size for array in results) - len(scalars),
+        scalar_bytes=sum(array.bytes for array in scalars), axis=axis, group=group, scalars=len(scalars),
+        wire_bytes=round((size + tiles) * sent(kind, group)), packed=packed,
+    )  # fmt: skip
 
 
 def sent(kind: str, group: int) -> float:

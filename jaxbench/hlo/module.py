@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
+# bf16[8,128]{1,0:T(8,128)}: dtype, shape, and a layout that not every compiler prints.
 _ARRAY = re.compile(r"\b(pred|bf16|[sufc]\d+\w*)\[([\d,]*)\](\{[^}]*\})?")
 _COMPUTATION = re.compile(r"^(?:ENTRY )?%?([\w.\-]+) .*\{$")
 _INSTRUCTION = re.compile(
@@ -40,7 +41,7 @@ class Array:
     def bytes(self) -> int:
         # The first number of a dtype is its width, also in names such as f8e4m3fn.
         bits = 8 if self.dtype == "pred" else int(re.findall(r"\d+", self.dtype)[0])
-        return self.size * max(1, bits // 8)
+        return self.size * max(1, bits // 8)  # narrower numbers, such as s4, count as a byte each
 
 
 def arrays(text: str) -> tuple[Array, ...]:
@@ -67,7 +68,7 @@ class Instruction:
 
     @cached_property
     def operands(self) -> list[str]:
-        return _REFERENCE.findall(self.rest.split("), ")[0])
+        return _REFERENCE.findall(self.rest.split("), ")[0])  # what follows are attributes, which name computations
 
     @cached_property
     def references(self) -> list[str]:
@@ -206,7 +207,7 @@ def parse(hlo: str) -> Module:
     for line in hlo.splitlines():
         if line.startswith("HloModule "):
             module.name = re.split(r"[ ,]", line)[1]
-        elif match := _INSTRUCTION.match(line):
+        elif match := _INSTRUCTION.match(line):  # indented, unlike the first line of a computation
             name = match["name"]
             module.instructions[name] = Instruction(match["opcode"], match["rest"], match["type"], name)
             # By name over the whole module, because XLA gives every instruction of a module its own name.

@@ -32,6 +32,7 @@ OPCODES = {
     "shift-right-logical sign sine sinh sqrt stochastic-convert subtract tan tanh xor",
 }
 _KIND_OF = {opcode: kind for kind, opcodes in OPCODES.items() for opcode in opcodes.split()}
+# They name, carry or reinterpret values, which takes no time on a device.
 _NO_WORK = frozenset(
     "parameter constant tuple get-tuple-element bitcast iota partition-id replica-id after-all opt-barrier".split()
 )
@@ -76,7 +77,7 @@ class OperationClassifier:
         """
         if operation in self._module.instructions and module in ("", self._module.name):
             kind = self._of(operation)
-            if kind != "other":
+            if kind != "other":  # else a name may tell more than the text
                 return kind or "copy"  # without work: it only renames values
         if category and (kind := _first(CATEGORIES, category)):
             return kind
@@ -110,6 +111,7 @@ class OperationClassifier:
 def stem(operation: str) -> str:
     """The opcode that an instruction is named after: "wrapped_add.3" -> "add", "all-reduce-start.1" -> "all-reduce"."""
     name = re.sub(r"(\.(\d+|clone|remat\d*))+$", "", operation.removeprefix("%").removeprefix("wrapped_"))
+    # Some names have underscores for the hyphens of an opcode: "reduce_window" is one, "top_k" is not.
     return _without_phase(name).replace("_", "-" if name.replace("_", "-") in _KIND_OF else "_")
 
 

@@ -24,15 +24,11 @@ from jaxbench.levers.remat import REMAT
 # The 16-bit precisions, and the format of the operands of their products.
 SIXTEEN_BITS = {"bfloat16": "bfloat16", "float16": "float16", "float16_unscaled": "float16", "mixed": "bfloat16"}
 
-# The number format of the products in a step.
+# The number format of the products in a step. "default" is JAX's: float32 arrays, and products as the platform prefers.
 PRECISION = Lever(
-    "precision",
-    default="default",  # JAX's default: float32 arrays, and products in the platform's default precision
-    values=("default", "float32", "tf32", *SIXTEEN_BITS),
-    parse=str,
-    changes="workload",
+    "precision", default="default", values=("default", "float32", "tf32", *SIXTEEN_BITS), parse=str, changes="workload",
     view="precision",
-)
+)  # fmt: skip
 
 # The number of micro-batches over which a step adds up gradients.
 ACCUMULATE = Lever("accumulate", default="1", parse=whole(1), changes="workload", view="accumulate")
@@ -42,34 +38,21 @@ FREEZE = Lever("freeze", default="none", parse=str, changes="workload", view="fr
 
 # Several batch sizes in one run. 0 means ``config.batch``.
 BATCH = Lever(
-    "batch",
-    default="0",
-    parse=whole(0),
-    changes="feed",
-    untrained="the batch of a training is --config.train.batch",
+    "batch", default="0", parse=whole(0), changes="feed", untrained="the batch of a training is --config.train.batch",
     view="batch",
-)
+)  # fmt: skip
 
 # The whole step, the step without its last phases, or inference.
 PART = Lever(
-    "part",
-    default="step",
-    values=("step", "forward", "gradient", "local", "inference"),
-    parse=str,
-    changes="program",
-    untrained="a part of a step does not train",
-    view="phases",
-)
+    "part", default="step", values=("step", "forward", "gradient", "local", "inference"), parse=str, changes="program",
+    untrained="a part of a step does not train", view="phases",
+)  # fmt: skip
 
 # How the step reaches the devices.
 EXECUTION = Lever(
-    "execution",
-    default="donated",
-    values=("eager", "unfused", "jit", "donated"),
-    parse=str,
-    changes="program",
+    "execution", default="donated", values=("eager", "unfused", "jit", "donated"), parse=str, changes="program",
     untrained="a training always compiles its step and donates its state",
-)
+)  # fmt: skip
 
 
 class Source(NamedTuple):
@@ -91,13 +74,9 @@ def _source(text: str) -> Source:
 
 
 INPUT = Lever(
-    "input",
-    default="device",
-    parse=_source,
-    changes="feed",
-    untrained="a training reads real data in its own order",
+    "input", default="device", parse=_source, changes="feed", untrained="a training reads real data in its own order",
     view="inputs",
-)
+)  # fmt: skip
 
 REDUCTIONS = ("each", "fused", "bucketed", "scatter", "ring")
 
@@ -118,25 +97,15 @@ def _reduction(text: str) -> Reduction | None:
 
 
 REDUCTION = Lever(
-    "reduction",
-    default="strategy",
-    values=("strategy", *(way + dtype for dtype in ("", ":bfloat16") for way in REDUCTIONS)),
-    parse=_reduction,
-    changes="program",
-    untrained="a training averages gradients as its strategy does",
-)
+    "reduction", default="strategy",
+    values=("strategy", *(way + dtype for dtype in ("", ":bfloat16") for way in REDUCTIONS)), parse=_reduction,
+    changes="program", untrained="a training averages gradients as its strategy does",
+)  # fmt: skip
 
 EVERY_MESH = "all"
 # The mesh of the strategy hybrid, "data=2,tensor=4", or all possible meshes. The value stays text, because only the
-# strategies know the axes.
-MESH = Lever(
-    "mesh",
-    default="strategy",  # the strategy's own
-    parse=str,
-    changes="program",
-    separator=";",  # a mesh contains commas
-    sweeps=(EVERY_MESH,),
-)
+# strategies know the axes. A mesh contains commas, so several are separated by semicolons.
+MESH = Lever("mesh", default="strategy", parse=str, changes="program", separator=";", sweeps=(EVERY_MESH,))
 
 # The order of work in a pipeline's stages. `accumulate` sets the number of micro-batches.
 SCHEDULE = Lever("schedule", default="gpipe", values=("gpipe", "1f1b", "interleaved"), parse=str, changes="program")
@@ -166,13 +135,9 @@ def _sharing(text: str) -> Sharing:
 
 
 TRAININGS = Lever(
-    "trainings",
-    default="1",
-    parse=_sharing,
-    changes="feed",
-    untrained="several trainings at once are measured, not kept",
-    view="sharing",
-)
+    "trainings", default="1", parse=_sharing, changes="feed",
+    untrained="several trainings at once are measured, not kept", view="sharing",
+)  # fmt: skip
 
 _DECLARED: tuple[Lever[Any], ...] = (
     *(PRECISION, REMAT, ACCUMULATE, FREEZE, BATCH, PART, EXECUTION, INPUT, REDUCTION, MESH),
@@ -227,7 +192,7 @@ def _ladder(text: str, words: dict[str, tuple[str, ...]]) -> list[Arm]:
         name, equals, value = (part.strip() for part in rung.partition("="))
         if not equals or name not in LEVERS:
             raise UserError(f"--config.lever.ladder has the rung '{rung}': {did_you_mean(name, LEVERS)}")
-        levers = {**levers, name: LEVERS[name].words(value)[0]}
+        levers = {**levers, name: LEVERS[name].words(value)[0]}  # in addition to those of the rungs before
         ladder.append(Arm(rung, levers))
     if len(ladder) < 2:
         raise UserError(f"--config.lever.ladder={text} has one rung: use at least two, separated by ';'.")

@@ -54,17 +54,11 @@ def _read(word: str) -> Options:
             raise ValueError(f"has '{word}': separate sets by ';', because the value of an option may contain commas.")
         legal = did_you_mean(word, [_DEFAULT, EVERY_SET, *sets])
         raise ValueError(f"has '{word}', which is no set, and no option such as xla_option=value: {legal}")
-    return _parse(sets[word].options)
+    return _parse(sets[word].options)  # options joined by blanks, as a person may also type them
 
 
 COMPILER = Lever(
-    "compiler",
-    default=_DEFAULT,
-    parse=_parse,
-    changes="program",
-    view="compiler",
-    separator=";",
-    sweeps=(EVERY_SET,),
+    "compiler", default=_DEFAULT, parse=_parse, changes="program", view="compiler", separator=";", sweeps=(EVERY_SET,)
 )
 
 

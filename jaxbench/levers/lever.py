@@ -54,11 +54,12 @@ class Lever(Generic[T]):
 
     def words(self, text: str) -> tuple[str, ...]:
         """The distinct values of a typed field. Raises UserError for an illegal value, and for an empty field."""
+        # In the order typed, which is that of the arms, and without duplicates, which would be two arms of one name.
         words = tuple(dict.fromkeys(word.strip() for word in text.split(self.separator) if word.strip()))
         if not words:
             raise UserError(f"--config.lever.{self.name} is empty: use {self.default}, for example.")
         for word in words:
-            self.read(word)
+            self.read(word)  # refuses a later arm now, and not after the earlier ones were measured
         return words
 
     def swept(self, words: tuple[str, ...]) -> bool:

@@ -16,7 +16,7 @@ from jaxbench.levers.lever import Lever
 
 ATTENTION = "attention_output"
 _QKV = ("query_proj", "key_proj", "value_proj")
-_PRODUCTS = (*_QKV, "out_proj", "mlpwi", "mlpwo")
+_PRODUCTS = (*_QKV, "out_proj", "mlpwi", "mlpwo")  # results of products with weights; attention is not among them
 NAMES = ("decoder_layer_input", *_QKV, ATTENTION, "out_proj", "mlpwi", "mlpwo")
 _BY_NAME = "names:"
 _PLACES = ("keep", "offload", "recompute")
@@ -51,6 +51,7 @@ def named(text: str) -> Named | None:
         if (place or "keep") not in _PLACES or name in places:
             raise ValueError(f"does not say where '{name}' goes: write {name}=keep, =offload or =recompute, once.")
         places[name] = place or "keep"
+    # What is recomputed needs no list: that is all the rest.
     return Named(*(tuple(name for name, place in places.items() if place == where) for where in _PLACES[:2]))
 
 

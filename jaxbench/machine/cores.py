@@ -39,7 +39,7 @@ def siblings(cpu: int, topology: Path = CPUS) -> frozenset[int]:
 def quota(cgroup: Path = Path("/sys/fs/cgroup")) -> float | None:
     """The limit of a container's CPU time, in cores; None without a limit. Reads cgroup v2, then v1."""
     try:
-        limit, period = (cgroup / "cpu.max").read_text().split()
+        limit, period = (cgroup / "cpu.max").read_text().split()  # microseconds of CPU time in each period
         return None if limit == "max" else int(limit) / int(period)
     except (OSError, ValueError):
         pass
@@ -53,15 +53,15 @@ def quota(cgroup: Path = Path("/sys/fs/cgroup")) -> float | None:
 def available_cores() -> int:
     """The number of devices that can have their own core: physical cores in the affinity mask, at most the quota."""
     cores, limit = len(physical_cores()), quota()
-    return cores if limit is None else max(1, min(cores, int(limit)))
+    return cores if limit is None else max(1, min(cores, int(limit)))  # a part of a core would pause its device
 
 
-def last_level_cache_bytes(cpus: Path = CPUS) -> int | None:
+def last_level_cache_bytes() -> int | None:
     """The sum of the last-level caches of the CPUs of this process; None if the system does not report them."""
     caches: dict[tuple[int, str], int] = {}
     try:
         for cpu in _affinity():
-            for index in (cpus / f"cpu{cpu}" / "cache").glob("index*"):
+            for index in (CPUS / f"cpu{cpu}" / "cache").glob("index*"):
                 level, shared = (int((index / "level").read_text()), (index / "shared_cpu_list").read_text().strip())
                 if (index / "type").read_text().strip() != "Instruction":
                     # CPUs that share a cache have the same key, so each cache counts once.
@@ -84,21 +84,17 @@ def _cache_size(text: str) -> int:
 
 def free_cores(seconds: float = 0.2, sleep: Callable[[float], object] = time.sleep) -> list[int]:
     """`physical_cores`, the least loaded first, as observed for `seconds`; in order if the system reports no loads."""
-    before = cpu_times()
+    before = cpu_times()  # counted in ticks of 10 ms, so 0.2 s show a load to within 5 %
     sleep(seconds)
     after = cpu_times()
 
     def loaded(core: int) -> int:
-        threads = [cpu for cpu in siblings(core) if cpu in before and cpu in after]
+        pairs = [(before[cpu], after[cpu]) for cpu in siblings(core) if cpu in before and cpu in after]
+        taken_s = sum(b.busy_s + b.steal_s - a.busy_s - a.steal_s for a, b in pairs)
         # Rounded to tenths of a CPU, so that an idle machine always gives the same order.
-        return round(10 * sum(taken_s(before[cpu], after[cpu]) for cpu in threads) / seconds)
+        return round(10 * taken_s / seconds)
 
     return sorted(physical_cores(), key=loaded)  # the sort is stable: equally loaded cores keep their order
-
-
-def taken_s(before: CpuTime, after: CpuTime) -> float:
-    """The seconds between two readings in which a CPU was busy or stolen."""
-    return after.busy_s + after.steal_s - before.busy_s - before.steal_s
 
 
 def pin_to_cores(count: int, order: Sequence[int] = ()) -> bool:
@@ -165,6 +161,7 @@ def cpu_times(stat: Path = STAT) -> dict[int, CpuTime]:
 
 def load_before() -> LoadCounters:
     """The counters, those of this process last: call it just before a block starts."""
+    # Reading /proc/stat takes time of this process, which here and below must not count as the block's.
     return _load(*_system_load())
 
 
@@ -185,8 +182,7 @@ def _own_load() -> tuple[float, int]:
 
 def _system_load() -> tuple[float | None, float | None, int]:
     """(busy seconds, steal seconds, number) of the CPUs that this process may use."""
-    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-    times = cpu_times()
+    allowed, times = _affinity(), cpu_times()
     if not allowed <= times.keys():
         return None, None, len(allowed)
     mine = [times[cpu] for cpu in allowed]

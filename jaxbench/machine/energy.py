@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _POWERCAP = Path("/sys/class/powercap")
-_NVML = "libnvidia-ml.so.1"
+_NVML = "libnvidia-ml.so.1"  # of NVIDIA's driver; called by ctypes, because nvidia-ml-py is an optional package
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,6 @@ def between(before: Reading, after: Reading) -> dict[str, float]:
         joules = after[name].joules - start.joules
         if joules < 0 and start.wraps_at is not None:
             joules += start.wraps_at
-        if joules >= 0:
+        if joules >= 0:  # otherwise the counter was reset, and the difference means nothing
             used[name] = joules
     return used

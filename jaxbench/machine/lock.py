@@ -82,10 +82,11 @@ def _opened(path: Path) -> TextIO:
     """Opens the lock file. Another user may have made it. Raises UserError if this user may not write it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Exclusively, because only the owner may change the mode, and only of a file that is new.
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR))
             path.chmod(0o666)  # other users must be able to lock it; the umask would forbid that
-        return open(path, "r+", encoding="utf-8")
+        return open(path, "r+", encoding="utf-8")  # not "w", which would erase the holder's name
     except OSError as error:
         raise UserError(
             f"cannot open '{path}' ({error.strerror}), by which measurements on this machine wait for each other: "

@@ -124,11 +124,8 @@ def git(folder: Path, *words: str) -> str:
 
 
 def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return os_platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    facts = _cpuinfo(PROC / "cpuinfo", 0)
+    return facts.get("model name", "") if facts else os_platform.processor()
 
 
 def _memory_bytes(cgroup: Path = Path("/sys/fs/cgroup")) -> int | None:
@@ -240,7 +237,7 @@ def _nominal_hz(folder: Path, facts: dict[str, str]) -> float | None:
     A virtual machine has no cpufreq. There the BogoMIPS of an x86 processor are twice the rate of its time stamp
     counter.
     """
-    for name in ("base_frequency", "cpuinfo_max_freq"):
+    for name in ("base_frequency", "cpuinfo_max_freq"):  # in kHz; only Intel's driver has the first
         with contextlib.suppress(OSError, ValueError):
             return 1e3 * int((folder / name).read_text())
     with contextlib.suppress(ValueError):
@@ -253,25 +250,22 @@ def _multiplication() -> tuple[Callable[[], object], str]:
     import numpy as np
 
     a, b = np.random.default_rng(0).random((2, SIDE, SIDE), np.float32)
-    out = np.empty_like(a)
+    out = np.empty_like(a)  # reused: a new result for each product would time the allocator, too
     return lambda: np.matmul(a, b, out=out), f"numpy {np.__version__}"
 
 
 def reference_product(
-    multiply: Callable[[], object] | None = None,
-    *,
-    processor_s: Callable[[], float] = time.process_time,
-    wall_s: Callable[[], float] = time.perf_counter,
-    taken: Callable[[int], float] | None = None,
-) -> JsonObject:
+    multiply: Callable[[], object] | None = None, *, processor_s: Callable[[], float] = time.process_time,
+    wall_s: Callable[[], float] = time.perf_counter, taken: Callable[[int], float] | None = None,
+) -> JsonObject:  # fmt: skip
     """`product_s`: the minimum processor time of one float32 product on one core, over as many as fit BUDGET_S.
 
     None, because the time would be meaningless, if this process cannot be pinned, or if other processes used more than
     BUSY of the core during the measurement. `product_by`: the library that multiplies. Call this in a process with
     ONE_THREAD set for the library.
 
-    taken: core -> the seconds of it used by others so far, as far as this process's own clocks do not show them: stolen
-      by the hypervisor, or spent on the core's other hardware threads.
+    taken: core -> the seconds so far that were stolen from it or spent on its other hardware threads, which this
+      process's own clocks do not show.
     """
     by = ""
     if multiply is None:

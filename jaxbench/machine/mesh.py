@@ -87,6 +87,7 @@ def groupings(count: int, shape_text: str, *, parts: int = 1) -> list[tuple[tupl
     if shape_text == "auto":
         if 1 < parts < count and count % parts == 0:
             return one_group + [((parts, count // parts), axis) for axis in AXES]
+        # Of several parts with one device each, or unequal ones, no axis lies inside the parts.
         square = squarest(count) if parts == 1 else (count,)
         return one_group + [(square, axis) for axis in AXES[: len(square)] if len(square) > 1]
     shape = _read(shape_text)
@@ -173,6 +174,7 @@ def _factorings(length: int, count: int) -> list[tuple[int, ...]]:
 def _laid(split: tuple[Box, ...], nested: tuple[tuple[int, ...], ...], shape: tuple[int, ...]) -> np.ndarray:
     """The coordinates, (*shape, dimensions), of an arrangement: axis a gets split[d][a] of dimension d, ordered by
     nested[d]."""
+    # In each dimension a coordinate is a number of mixed radix, with a digit for each axis and `_step` as its weight.
     grid = np.zeros((*shape, len(split)), int)
     for axis, length in enumerate(shape):
         box = tuple(factors[axis] for factors in split)

@@ -27,7 +27,7 @@ class Position:
     @property
     def host(self) -> str:
         """The host at which the others reach process 0: a name, or an IP address."""
-        return self.address.rpartition(":")[0].strip("[]")
+        return self.address.rpartition(":")[0].strip("[]")  # "[::1]:1234" has the brackets of an IPv6 address
 
     @property
     def port(self) -> int:

@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 def _digest(folder: Path) -> str:
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*.py")):
+        # With the names, so that a moved file makes another copy; not the commit, which says nothing of later edits.
         digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes())
     return digest.hexdigest()
 

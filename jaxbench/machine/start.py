@@ -42,13 +42,9 @@ def only_cpu_here() -> None:
 
 
 def start_fake_cpu(
-    devices: int,
-    *,
-    pin: bool = True,
-    cores: int | None = None,
-    concurrent_collectives: int = CONCURRENT_COLLECTIVES,
+    devices: int, *, pin: bool = True, cores: int | None = None, concurrent_collectives: int = CONCURRENT_COLLECTIVES,
     together: int = 0,
-) -> None:
+) -> None:  # fmt: skip
     """Gives this process `devices` CPU devices with one core each, as far as there are cores.
 
     cores: instead, one device that may use this number of cores, as a library's kernel does.
@@ -126,14 +122,9 @@ def _unoptimised() -> Options:
 
 
 def start(
-    platform: str,
-    devices: int,
-    *,
-    pin: bool = True,
-    cores: int | None = None,
-    concurrent_collectives: int = CONCURRENT_COLLECTIVES,
-    place: Position | None = None,
-) -> list[jax.Device]:
+    platform: str, devices: int, *, pin: bool = True, cores: int | None = None,
+    concurrent_collectives: int = CONCURRENT_COLLECTIVES, place: Position | None = None,
+) -> list[jax.Device]:  # fmt: skip
     """Starts `devices` devices of `platform` (cpu, gpu, tpu) and returns them. The rest is for `start_fake_cpu`.
 
     place: the position of this process in a process group. Its processes have equal shares of the devices.
@@ -246,9 +237,7 @@ def read_sockets_last(tasks: Path = Path("/proc/self/task")) -> int:
     return len(found)
 
 
-changed_settings: dict[
-    str, str
-] = {}  # settings that were reset here, and that the experiment's file changed; named as variables
+changed_settings: dict[str, str] = {}  # by variable: settings that were reset here, or that the file changed
 _before: dict[str, Any] = {}  # all values at the last check of this process
 
 
@@ -257,9 +246,8 @@ def settle_jax() -> None:
 
     Called when devices start, and after an experiment's file has run, because it may change settings."""
     values: dict[str, Any] = jax.config.values
-    changed_settings.update(
-        {name.upper(): str(value) for name, value in values.items() if value != _before.get(name, value)}
-    )
+    changed = {name.upper(): str(value) for name, value in values.items() if value != _before.get(name, value)}
+    changed_settings.update(changed)
     for name, setting in SETTINGS.items():
         value = values.get(name)
         if value in (None, setting.value):  # None: as if it were not set, or this JAX does not have it
@@ -268,7 +256,7 @@ def settle_jax() -> None:
             raise refusal(f"{name}={value}", setting)
         changed_settings[name.upper()] = str(value)
         jax.config.update(name, setting.value)
-    _before.update(values)
+    _before.update(jax.config.values)  # after the resets, which the next check must not take for changes of the file
 
 
 # When compiling for a TPU, do not query a cloud's metadata server, and take no lock that another process may hold.

@@ -88,7 +88,9 @@ class Arms:
         """The workload with these levers. Raises UserError for a lever that this model or device does not support."""
         # Only levers that change the workload are in the key: arms that differ in another lever share a workload, and
         # so its one-device reference.
-        key = json.dumps([grown, {name: levers.get(name) for name in transforms.CHANGES}], sort_keys=True)
+        key = json.dumps(
+            [grown, {name: levers.get(name, DEFAULTS[name]) for name in transforms.CHANGES}], sort_keys=True
+        )
         if key not in self._built:
             workload = warmed(build_workload(self.config(levers), self._experiment, grown=grown), self._warmup)
             device = {"platform": self._device.platform, "device_kind": self._device.device_kind}
@@ -146,24 +148,18 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
     return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=outputs))
 
 
-def disabled_passes(levers: dict[str, str], program: Program) -> tuple[str, ...]:
-    """The compiler passes that are disabled for an arm, including those of its Program."""
-    passes = program.disabled_passes
+def compiler_options(levers: dict[str, str], program: Program) -> Options:
+    """The compiler options of an arm's step: those of the lever `compiler`, and the passes that the levers and the
+    Program disable."""
+    options, passes = COMPILER.of(levers), program.disabled_passes
     if EXECUTION.of(levers) in ("unfused", "eager"):
         passes += FUSION_PASSES
     # Both compute something twice, or in turn, on purpose: without its barriers XLA would merge or reorder that.
     if REMAT.of(levers) != REMAT.default or ACCUMULATE.of(levers) > 1:
         passes += keep_barriers(program.mesh)
-    return passes
-
-
-def compiler_options(levers: dict[str, str], program: Program) -> Options:
-    """The compiler options of an arm's step: those of the lever `compiler`, and the passes that the levers and the
-    Program disable."""
-    options = COMPILER.of(levers)
     # The option is a list. The arm's own passes join it, and neither list replaces the other.
-    passes = str(options.get("xla_disable_hlo_passes", "")).split(",")
-    return options | without(filter(None, (*disabled_passes(levers, program), *passes)))
+    typed = str(options.get("xla_disable_hlo_passes", "")).split(",")
+    return options | without(filter(None, (*passes, *typed)))
 
 
 _UNKNOWN = re.compile(r"No such compile option: '(?P<option>[^']*)'")  # of XLA's compilers
@@ -195,6 +191,7 @@ def require_options(levers: Mapping[str, str], device: jax.Device) -> None:
             refusal = f"--config.lever.compiler={text} is refused by this XLA ({answer[:300]})"
             raise UserError(f"{refusal}: use {COMPILER.default}, or a value that it takes.") from error
         option, variable = unknown["option"], _VARIABLE.get(device.platform, "XLA_FLAGS")
+        # Options begin alike ("xla_gpu_enable_"), so at difflib's 0.6 almost any of them would be close.
         close = difflib.get_close_matches(option, _known(), n=1, cutoff=0.8)
         instead = f"did you mean '{close[0]}'?" if close else f"set an option of the whole process with {variable}."
         raise Unsupported(

@@ -62,14 +62,9 @@ def train(
 
 
 def judge(
-    actual: TrainedState,
-    expected: Reference,
-    workload: TrainWorkload,
-    *,
-    platform: str = "cpu",
-    rounding: Callable[[], float] = lambda: 0.0,
-    updates: int | None = None,
-) -> Verdict:
+    actual: TrainedState, expected: Reference, workload: TrainWorkload, *, platform: str = "cpu",
+    rounding: Callable[[], float] = lambda: 0.0, updates: int | None = None,
+) -> Verdict:  # fmt: skip
     """The verdict on all parameters of a program, compared as one vector. NaN never passes.
 
     rounding: returns the relative L2 distance between two one-device references (`rerun`). It is called only when the
@@ -245,20 +240,12 @@ class ExpectedPart:
 
 
 def expected_part(
-    part: str,
-    program: Program,
-    workload: TrainWorkload,
-    *,
-    key: jax.Array,
-    batch: Batch,
-    flops: float = 0.0,
-    draws: bool = False,
+    part: str, program: Program, workload: TrainWorkload, *, key: jax.Array, batch: Batch, flops: float, draws: bool
 ) -> ExpectedPart:
     """One device's loss (for inference, its predictions) of the first state. Raises Unfit if no device can compute it.
 
     key: the run's, uint32 (2,). flops: of the whole part. draws: whether the loss uses its random key.
     """
-
     layout = BatchLayout.of(program, draws=draws)
 
     def run(on: jax.Device) -> PyTree:
@@ -356,17 +343,9 @@ def judge_steps(state: TrainState, steps: int) -> Verdict:
 
 
 def judge_update(
-    program: Program,
-    call: Callable[..., PyTree],
-    state: TrainState,
-    batch: Batch,
-    *,
-    key: jax.Array,
-    reference: Reference,
-    workload: TrainWorkload,
-    platform: str,
-    again: Again,
-) -> tuple[Verdict, float | None]:
+    program: Program, call: Callable[..., PyTree], state: TrainState, batch: Batch, *, key: jax.Array,
+    reference: Reference, workload: TrainWorkload, platform: str, again: Again,
+) -> tuple[Verdict, float | None]:  # fmt: skip
     """(the verdict on one more update of the timed state, the loss before that update). Donates the state.
 
     The update must equal one device's update of the same state. A model that has learnt its batch hardly moves, and
@@ -508,15 +487,12 @@ def judge_schedule(part: CompileReport, step: CompileReport, axis: str) -> Verdi
     )
 
 
-def judge_work(part: CompileReport, step: CompileReport, *, share: float = 1.0) -> Verdict | None:
-    """Whether a program without collectives has the matrix products of the step, or `share` of them.
-
-    None if the FLOPs of either are unknown.
-    """
+def judge_work(part: CompileReport, step: CompileReport) -> Verdict | None:
+    """Whether a program without collectives has the matrix products of the step; None if either's are unknown."""
     mine, whole = part.product_flops_per_step, step.product_flops_per_step
     if mine is None or not whole:
         return None
-    return _relative("work", mine, share * whole, "FLOPs of matrix products")
+    return _relative("work", mine, whole, "FLOPs of matrix products")
 
 
 def judge_communication(part: CompileReport, step: CompileReport) -> Verdict:

@@ -26,7 +26,8 @@ from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads import flops
 from jaxbench.workloads.jaxprs import equations
 
-LOAD_EVENT = "/jax/compilation_cache/cache_hits"
+LOAD_EVENT = "/jax/compilation_cache/cache_hits"  # JAX records one for each program that the cache has
+# Locations are in the metadata of each instruction and, in newer versions of XLA, in numbered tables before them.
 _TABLES = "FileNames|FunctionNames|FileLocations|StackFrames"
 _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?:{_TABLES})\n', re.MULTILINE)
 
@@ -90,19 +91,14 @@ def _avals(workload: TrainWorkload | StepWork, program: Program, global_batch: i
     state = with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)
     if isinstance(workload, StepWork):  # a program without a batch
         return state, {}
-    batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))
+    batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))  # it may add an axis of devices
     return state, with_sharding(batch, program.batch_sharding)
 
 
 def compile_step(
-    workload: TrainWorkload | StepWork,
-    program: Program,
-    global_batch: int,
-    *,
-    options: dict[str, Any] | None = None,
-    asked: int | None = None,
-    clock: Callable[[], float] = time.perf_counter,
-) -> CompiledStep:
+    workload: TrainWorkload | StepWork, program: Program, global_batch: int, *, options: dict[str, Any] | None = None,
+    asked: int | None = None, clock: Callable[[], float] = time.perf_counter,
+) -> CompiledStep:  # fmt: skip
     """Traces, lowers and compiles `program.step` for a batch of `global_batch` examples; runs nothing.
 
     workload: or its numbers, for a program that has its own `avals`. options: compiler options. asked: the number of
@@ -129,7 +125,7 @@ def compile_step(
     module = parse(hlo)
     # XLA's own count omits products that its CPU compiler hands to a library, so the text is counted, too.
     counted = product_flops.count(module)
-    products = None if counted is None else counted * devices
+    products = None if counted is None else counted * devices  # the text is the program of one device
     report = CompileReport(
         trace_s=traced_at - start if trace else None,
         lower_s=lowered_at - traced_at,
@@ -150,7 +146,7 @@ def compile_step(
         compiler_bytes_per_step=_counted(compiled, "bytes accessed", devices),
         product_flops_per_step=products,
         metrics=len(jax.tree.leaves(lowered.out_info[1])),
-        compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
+        compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,  # 0: not computed
         attention="+".join(kind for kind, names in ATTENTIONS.items() if re.search(names, hlo)),
     )
     names = callback_names(traced.jaxpr) if traced is not None else {}

@@ -24,14 +24,9 @@ FACTOR, NEARLY = 8, 1e-3  # a power of two, which does not change rounding; rela
 
 
 def explained(
-    checks: tuple[Verdict, ...],
-    outputs: PyTree,
-    workload: TrainWorkload,
-    *,
-    key: jax.Array,
-    batch: Batch,
+    checks: tuple[Verdict, ...], outputs: PyTree, workload: TrainWorkload, *, key: jax.Array, batch: Batch,
     device: jax.Device,
-) -> tuple[Verdict, ...]:
+) -> tuple[Verdict, ...]:  # fmt: skip
     """The verdicts on a step. If the first verdict failed, its reason also says what is wrong with the model.
 
     outputs: of the first step. A loss that is not finite fails, even if it agrees with one device. key: the run's,
@@ -63,6 +58,7 @@ def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: 
       batch: of the check; the first EXAMPLES are used.
     """
     workload = dataclasses.replace(workload, micro_batches=1)  # EXAMPLES may not divide into micro-batches
+    # Through the host, because the batch may lie on other devices.
     batch = jax.device_put(jax.device_get(jax.tree.map(lambda x: x[:EXAMPLES], batch)), device)
     with jax.default_device(device):
         state = jit_once(lambda k: create_state(workload, k))(key)

@@ -29,6 +29,7 @@ from jax.extend import core
 from jaxbench.core import weighted
 from jaxbench.core.expected_communication import asks_others
 from jaxbench.core.program import jit_once
+from jaxbench.core.reference import StateMaker, state_maker
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.workloads import jaxprs, sharding_context
@@ -91,18 +92,17 @@ def flops(workload: TrainWorkload) -> float:
     return 2 * (3 + len(workload.example)) * EXAMPLES * example_flops(workload) / 3
 
 
-def find(workload: TrainWorkload, *, device: jax.Device) -> LossKind:
-    """Evaluates the loss on EXAMPLES examples a few times, forward only."""
-
-    def initial() -> tuple[list[PyTree], PyTree]:
-        """(two sets of parameters, the model's state)."""
-        params, model_state = workload.init(jax.random.PRNGKey(0))
-        return [_moved(params, seed) for seed in (1, 2)], model_state
-
+def find(workload: TrainWorkload, *, device: jax.Device, make: StateMaker | None = None) -> LossKind:
+    """Evaluates the loss on EXAMPLES examples a few times, forward only. make: the workload's `state_maker`."""
+    # Before the precision changes, which would compile the initial values again.
+    with jax.default_device(device):
+        start = (make or state_maker(workload))(jax.random.PRNGKey(0))
     draw = jit_once(workload.synthetic, static_argnums=1)
     # In full precision, because the answer is a difference of two values that rounding must not hide.
     with jax.default_device(device), jax.default_matmul_precision("highest"):
-        params, model_state = jit_once(initial)()
+        params = jit_once(lambda params: [_moved(params, seed) for seed in (1, 2)])(start.params)
+        model_state = start.model_state
+        del start  # the optimizer's state would hold its memory
         drawn = jax.device_get(draw(jax.random.PRNGKey(1), 2 * EXAMPLES))
         batch, more, padded = _batches(workload, drawn)
         values, rounding = _alike(partial(_values, workload, model_state), params[0], batch)

@@ -38,20 +38,16 @@ class Proof:
     """
 
     def __init__(
-        self,
-        arms: Arms,
-        plain: TrainWorkload,
-        devices: list[jax.Device],
-        key: jax.Array,
-        *,
-        own: bool,
-        keep: bool = False,
-    ):
+        self, arms: Arms, plain: TrainWorkload, devices: list[jax.Device], key: jax.Array, *,
+        own: bool, keep: bool = False,
+    ):  # fmt: skip
         self.arms, self.plain, self.devices, self.key, self.own, self.keep = arms, plain, devices, key, own, keep
         self.device = multihost.first_here(devices)
         self._references: dict[tuple[Any, ...], references.Reference] = {}  # by everything that changes the result
         self._timed: dict[tuple[Any, ...], references.Reference] = {}  # of all points, without their arrays
-        self._starts: dict[int, TrainState] = {}  # by workload
+        # By identity: `Arms` makes each workload once, and its functions have no other equality.
+        self._makers: dict[int, references.StateMaker] = {}
+        self._starts: dict[int, TrainState] = {}
         self._parts: dict[str, check.ExpectedPart] = {}  # by point
 
     @functools.cached_property
@@ -63,7 +59,7 @@ class Proof:
         if slow or self.device not in jax.devices():
             return LossKind(name=loss_kind.UNTRIED)
         try:
-            kind = loss_kind.find(self.plain, device=self.device)
+            kind = loss_kind.find(self.plain, device=self.device, make=self._maker(self.plain))
         except jax.errors.JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
@@ -82,10 +78,20 @@ class Proof:
 
     def start(self, workload: TrainWorkload) -> TrainState:
         """The canonical state (host arrays) before the first update, made once."""
-        # By identity: `Arms` makes each workload once, and its functions have no other equality.
         if id(workload) not in self._starts:
-            self._starts[id(workload)] = references.initial_state(workload, self.key, device=self.device)
+            self._starts[id(workload)] = self._initial(workload)
         return self._starts[id(workload)]
+
+    def _maker(self, workload: TrainWorkload) -> references.StateMaker:
+        if id(workload) not in self._makers:
+            self._makers[id(workload)] = references.state_maker(workload)
+        return self._makers[id(workload)]
+
+    def _initial(self, workload: TrainWorkload) -> TrainState:
+        if id(workload) in self._starts:
+            return self._starts[id(workload)]
+        make = self._maker(workload)
+        return references.initial_state(workload, self.key, device=self.device, make=make)
 
     def verdicts(
         self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
@@ -136,8 +142,7 @@ class Proof:
 
         # Both are costly, so they are functions that the checks call only for a program that is near its limits.
         def others() -> Iterator[references.TrainedState]:
-            state = self._starts.get(id(workload)) or references.initial_state(workload, self.key, device=self.device)
-            yield from references.perturbed(expected, state, batch)
+            yield from references.perturbed(expected, self._initial(workload), batch)
 
         parameters = check.judge(actual, expected, workload, platform=self.device.platform, rounding=rounding)
         state = check.judge_state(actual, expected, others(), limit=parameters.limit or 0)
@@ -182,13 +187,8 @@ class Proof:
     ) -> tuple[TrainWorkload, references.BatchLayout, dict[str, Any]]:
         """(the workload that one device trains, the program's layout of the batch, arguments of `rerun`)."""
         layout = references.BatchLayout.of(program, draws=self.draws)
-        about = {
-            "key": self.key,
-            "batch": batch,
-            "device": self.device,
-            "layout": layout,
-            "platform": self.device.platform,
-        }
+        device = self.device
+        about = {"key": self.key, "batch": batch, "device": device, "layout": layout, "platform": device.platform}
         return self.arms.reference(point.levers, grown, draws=self.draws), layout, about
 
     def _reference_key(self, workload: TrainWorkload, point: Point, layout: references.BatchLayout) -> tuple[Any, ...]:
@@ -201,14 +201,9 @@ class Proof:
         return point.global_batch, id(workload), *by_layout
 
     def _expected(
-        self,
-        key: tuple[Any, ...],
-        workload: TrainWorkload,
-        batch: Batch,
-        layout: references.BatchLayout,
-        members: ProcessGroup,
-        flops: float,
-    ) -> references.Reference:
+        self, key: tuple[Any, ...], workload: TrainWorkload, batch: Batch, layout: references.BatchLayout,
+        members: ProcessGroup, flops: float,
+    ) -> references.Reference:  # fmt: skip
         """The reference of one device, kept for later points with an equal key. Each process computes it.
 
         Raises Unfit in all processes if one of them cannot compute it.
@@ -220,15 +215,9 @@ class Proof:
             made, unfit = None, ""
             try:
                 made = references.reference_that_fits(
-                    workload,
-                    self.key,
-                    batch,
-                    device=self.device,
-                    layout=layout,
-                    flops=flops,
-                    apart=functools.partial(self._in_parts, workload),
-                    start=self._starts.get(id(workload)),
-                )
+                    workload, self.key, batch, device=self.device, layout=layout, flops=flops,
+                    apart=functools.partial(self._in_parts, workload), make=self._maker(workload),
+                )  # fmt: skip
             except references.Unfit as error:
                 unfit = str(error)
             # Free memory differs between processes, but the next programs must not: all agree on the outcome.

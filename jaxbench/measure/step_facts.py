@@ -87,7 +87,7 @@ def loss_of(outputs: PyTree) -> float | None:
     return loss if math.isfinite(loss) else None
 
 
-CHUNK = 512  # test examples scored at once
+CHUNK = 512  # test examples scored at once: a whole test split may not fit in a device's memory
 
 
 def train_briefly(
@@ -110,7 +110,7 @@ def train_briefly(
         state, call = program.init(jax.random.PRNGKey(seed)), program.members.after_barrier(program.step)
         for step in range(steps):
             epoch, position = divmod(step, examples // batch)
-            if position == 0:
+            if position == 0:  # an order of its own for each epoch, as in `jaxbench train`
                 batches = order(examples, batch, seed=seed, epoch=epoch)
             host: PyTree = {name: array[batches[position]] for name, array in data.train.items()}
             state, metrics = call(state, program.put(host))

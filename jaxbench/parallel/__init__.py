@@ -74,7 +74,7 @@ def mesh_sizes(strategy: str, devices: int, mesh: str = MESH.default) -> dict[st
 
     Raises UserError for a mesh that does not multiply to the devices, or that the strategy does not take.
     """
-    axis = OWN if strategy == OWN else load(strategy).AXIS
+    axis = OWN if strategy == OWN else load(strategy).AXIS  # a user's own step brings its mesh
     if axis is not None:
         if mesh != MESH.default:
             raise UserError(
@@ -110,6 +110,7 @@ def settings(
             "--config.strategy=tensor."
         )
     values = {"sizes": sizes, "schedule": schedule, "sequence": sequence}
+    # What a strategy does not take was refused above, or is at its default, so nothing is dropped silently.
     parameters = inspect.signature(load(strategy).build).parameters
     return {name: value for name, value in values.items() if name in parameters}
 

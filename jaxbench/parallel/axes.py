@@ -60,7 +60,7 @@ def require_product(sizes: Sizes, devices: int, typed: str) -> None:
     """Raises UserError unless the mesh has exactly one position for each device. typed: what the user typed."""
     places = math.prod(sizes.values())
     if places != devices:
-        rest = devices // math.gcd(devices, sizes.get("tensor", 1))
+        rest = devices // math.gcd(devices, sizes.get("tensor", 1))  # keep as much of the typed tensor axis as divides
         near = text({"data": rest, "tensor": devices // rest} if rest < devices else {"data": devices})
         raise UserError(
             f"--config.lever.mesh={typed} has {places} places for {devices} devices: use {near}, for example."

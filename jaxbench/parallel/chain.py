@@ -48,15 +48,18 @@ class Chain:
 
 def feed_back(argument: jax.Array, result: PyTree, zero: jax.Array) -> jax.Array:
     """`argument` with `zero` x (one element of `result`) added to its first element. `zero`: a scalar 0."""
-    one = jax.tree.leaves(result)[0].ravel()[0]  # one element is enough to depend on all of a compiled result
+    # One element is enough: a compiled result is computed as a whole, and its other elements are carried along.
+    one = jax.tree.leaves(result)[0].ravel()[0]
     if jnp.iscomplexobj(one):
         one = one.real  # its product with a zero is still 0
+    # In place, because the state is donated: a sum over the whole argument would cost as much as STREAM's add.
     return argument.at[(0,) * argument.ndim].add((zero.astype(one.dtype) * one).astype(argument.dtype))
 
 
 def loop(step: Callable[[PyTree, PyTree], tuple[PyTree, None]]) -> Callable[[PyTree, PyTree, Any], PyTree]:
-    """(state, batch, count) -> the state after `count` steps, in one program. `count` is an argument at run time."""
+    """(state, batch, count) -> the state after `count` steps, in one program."""
 
+    # As a constant, each count would be another program, and XLA could unroll the loop.
     def iterate(state: PyTree, batch: PyTree, count: Any) -> PyTree:
         return jax.lax.fori_loop(0, count, lambda _, carried: step(carried, batch)[0], state)
 

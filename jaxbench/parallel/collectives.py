@@ -54,7 +54,7 @@ def resident_bytes(workload: CollectiveWorkload, places: int, n: int, platform: 
     argument, result = lengths(workload, n)
     carried = argument + result
     if workload.op == "broadcast" and not has_broadcast(platform):
-        carried += argument
+        carried += argument  # the masked copy, see `build`
     scratch = 2 * result if workload.op == "all_to_all" else 0
     if platform == "cpu" and workload.dtype == "bfloat16":  # computed in float32, see docs/metrics
         scratch = 2 * carried
@@ -83,7 +83,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
     """
     devices = devices[: math.prod(mesh_shape)]
     mesh = grid(devices, mesh_shape)
-    devices = list(mesh.devices.flat)  # by position in the mesh
+    devices = list(mesh.devices.flat)  # by position in the mesh, which may differ from the given order (torus)
     axes = AXES[: len(mesh_shape)]
     n = mesh.shape[axis]
     dtype = jnp.dtype(workload.dtype)
@@ -106,6 +106,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
     def draw(seed: int) -> tuple[PyTree, PyTree]:
         drawn = (drawn_values(seed, (place,), 0, argument, dtype, largest) for place in range(len(devices)))
         x = _shards(split, devices, drawn, argument)
+        # The step donates its state, so the first one has room for the results.
         empty = [np.zeros(length, dtype) for length in ([argument] if masked else []) + [result]]
         others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in empty]
         return (x, *others), (multihost.put(np.zeros((), np.float32), whole),)
@@ -171,6 +172,7 @@ def _count_wrong_on_devices(
     for members in groups(tuple(mesh.shape.values()), axis):
         for rank, place in enumerate(members):
             if place in shards:
+                # `rank` is the place within the group, which decides the part that it gets.
                 expected = segments(op, members, rank, result.size // len(place_of))
                 wrong += count_wrong(np.asarray(shards.pop(place).data), expected, seed, largest)
     return wrong
@@ -206,7 +208,7 @@ def segments(op: str, members: tuple[int, ...], rank: int, length: int) -> list[
         "reduce_scatter": lambda: [Segment(members, rank * length, length)],
         "all_to_all": lambda: [Segment((place,), rank * part, part) for place in members],
         "broadcast": lambda: [Segment(members[:1], 0, length)],
-        "ppermute": lambda: [Segment((members[rank - 1],), 0, length)],
+        "ppermute": lambda: [Segment((members[rank - 1],), 0, length)],  # rank 0 gets that of the last: index -1
     }[op]()
 
 
@@ -223,7 +225,7 @@ def require_exact(op: str, dtype: np.dtype, summands: int) -> int:
 @functools.lru_cache(maxsize=256)
 def _period(seed: int, place: int, largest: int) -> np.ndarray:
     drawn = np.random.default_rng([seed, place]).integers(0, largest + 1, PERIOD, np.uint8)
-    drawn.flags.writeable = False
+    drawn.flags.writeable = False  # cached: all callers share it
     return drawn
 
 

@@ -77,6 +77,7 @@ def by_compiler(
             grads, model_state, metrics = gradients(workload, state, batch)
         return update(workload, state, grads, model_state), metrics
 
+    # Micro-batches are split by device even here: see `_in_micro_batches` of core/program.py.
     return data_parallel(workload, data_mesh(devices, axis_type), step, whole_batch=True)
 
 
@@ -85,6 +86,7 @@ def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any, *, whole_batch
 
     whole_batch: the loss sees the whole batch, unless there are micro-batches.
     """
+    # A loss that sees one device's part draws from that device's key. The reference must draw in the same way.
     by_parts = not whole_batch or (workload.micro_batches > 1 and mesh.size > 1)
     whole, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec(AXIS))
     return Program(
@@ -94,14 +96,13 @@ def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any, *, whole_batch
         state_sharding=whole,
         batch_sharding=split,
         put=lambda batch: multihost.put(batch, split),
-        export=lambda state: state,
         # No shared memory: the step donates its state, and would overwrite the caller's arrays.
         load=lambda state: multihost.put(state, whole, may_alias=False),
         keys=rng_keys.keys_of_parts(mesh.size) if by_parts else None,
     )
 
 
-BUCKET_BYTES = 4 * 2**20
+BUCKET_BYTES = 4 * 2**20  # PyTorch's 25 MiB would put most of this package's models into one bucket
 
 
 def build_reduction(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: str | None = None) -> Program:
@@ -131,7 +132,7 @@ def reduced_mean(grads: PyTree, axis: str, way: str, dtype: DTypeLike | None = N
     sent = [leaf.astype(dtype) if dtype is not None else leaf for leaf in leaves]
     reduced: list[PyTree] = [None] * len(sent)
     for group in _groups(sent, way):
-        flat = jnp.concatenate([sent[i].reshape(-1) for i in group])
+        flat = jnp.concatenate([sent[i].reshape(-1) for i in group])  # a copy: the price of fewer messages
         total = _SUMS[way](flat, axis)
         ends = np.cumsum([sent[i].size for i in group])[:-1]
         for i, part in zip(group, jnp.split(total, ends), strict=True):
@@ -161,7 +162,7 @@ def _groups(leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], way: str) -> lis
 
 
 def _scatter(x: jax.Array, axis: str) -> jax.Array:
-    chunks = _chunks(x, axis)
+    chunks = _chunks(x, axis)  # padded: a reduce-scatter needs equal parts
     own = jax.lax.psum_scatter(chunks, axis)
     return jax.lax.all_gather(own, axis).reshape(-1)[: x.size]
 
@@ -204,12 +205,9 @@ _SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
 def expected_reduction(
     workload: TrainWorkload, way: str, devices: int, dtype: DTypeLike | None = None
 ) -> CollectiveBounds:
-    """The expected communication, as in `Program.expected`: numbers, with padding.
-
-    A group travels as a whole or not at all. It may be left out if the optimizer uses none of its gradients.
-    """
+    """The expected communication, as in `Program.expected`: numbers, with padding."""
     if devices == 1:
-        return {}
+        return {}  # XLA removes collectives of one device
     canonical = canonical_avals(workload)
     unused = unused_gradients(workload, canonical)
     leaves = [jax.ShapeDtypeStruct(p.shape, jnp.dtype(dtype or p.dtype)) for p in jax.tree.leaves(canonical.params)]
@@ -222,6 +220,7 @@ def expected_reduction(
             "ring": {"collective-permute": 2 * (devices - 1) * whole // devices},
         }.get(way, {"all-reduce": size}).items():
             least, most = numbers.get(kind, (0, 0))
+            # A group travels as a whole or not at all: not, if the optimizer uses none of its gradients.
             numbers[kind] = least + (0 if unused.issuperset(group) else amount), most + amount
     return numbers
 
@@ -250,6 +249,7 @@ def build_phases(workload: TrainWorkload, devices: list[jax.Device], part: str, 
             return state, workload.predict(state.params, state.model_state, batch)
         if part == "forward":
             model_state, metrics = on_device(forward, workload, state, batch)
+            # Everything that the next phase would use, or the compiler would drop the work behind it.
             return state, stacked({**metrics, "model_state": model_state})
         grads, model_state, metrics = on_device(gradients, workload, state, batch)
         if part == "gradient":

@@ -2,9 +2,8 @@
 """The layout of a training state on a named mesh, and the conversion to and from the canonical state.
 
 The model's table says which dimensions of a parameter are split. The axis `fsdp` also splits the first remaining
-dimension that divides; an array without one is flattened, padded with zeros and cut. (Flattening every array would be
-simpler, but a TPU tiles the last two dimensions, so a flattened matrix is a second copy in memory.) The optimizer's
-state is laid out as the parameters that it belongs to.
+dimension that divides; an array without one is flattened, padded with zeros and cut. The optimizer's state is laid out
+as the parameters that it belongs to.
 
 A flat shard allows only elementwise work. An optimizer that does more gets the whole array (see `optimizer`).
 """
@@ -29,6 +28,7 @@ from jaxbench.core.workload import KEY, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel import multihost
 from jaxbench.parallel.axes import LIES_ON, Sizes, splits
+from jaxbench.workloads.levers import is_frozen, paths
 
 
 def padded(size: int, parts: int) -> int:
@@ -69,7 +69,7 @@ class Cut:
 
     @property
     def spec(self) -> PartitionSpec:
-        if self.flat > 1:
+        if self.flat > 1:  # (devices of each split dimension, elements): see `cut`
             return PartitionSpec(*(axis for _, axis in self.dims), self.over)
         axis_of = dict(self.dims)
         return PartitionSpec(*(axis_of.get(dim) for dim in range(len(self.shape)))) if axis_of else PartitionSpec()
@@ -92,7 +92,7 @@ class Cut:
     def cut(self, x: jax.Array) -> jax.Array:
         """Converts an array from canonical shape to the shape of the global array."""
         if self.flat == 1:
-            return x
+            return x  # its sharding alone cuts it
         shape, indices = self._grouped()
         # The axes of devices come first, so that each row is the flattened part of one device.
         rows = jnp.moveaxis(x.reshape(shape), indices, range(len(indices))).reshape(*self.sizes, -1)
@@ -105,7 +105,7 @@ class Cut:
         if self.flat == 1:
             return x
         shape, indices = self._grouped()
-        rows = x[..., : math.prod(self.local)].reshape((*self.sizes, *self.local))
+        rows = x[..., : math.prod(self.local)].reshape((*self.sizes, *self.local))  # without the padding
         order = [*indices, *(dim for dim in range(len(shape)) if dim not in indices)]
         return rows.transpose(sorted(range(len(shape)), key=order.__getitem__)).reshape(self.shape)
 
@@ -182,6 +182,7 @@ class Mirrored:
             except ValueError:  # another structure than the parameters
                 return False
             like = (masked(x) or x.shape == getattr(at, "shape", None) for x, at in zip(arrays, places, strict=True))
+            # Of masks alone there is nothing to lay out.
             return not all(map(masked, arrays)) and all(like) and (also is None or also(tree))
 
         parts: list[Any]
@@ -276,30 +277,44 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
             raise Unsupported(f"'{workload.name}' has no experts: use --config.model.experts=8, for example.")
         raise Unsupported(f"'{workload.name}' has nothing that can be split over the axis {axis}: use the axis data.")
 
-    def cut(path: Any, aval: PyTree) -> Cut:
+    def split(name: str) -> list[tuple[int, str, str]]:
+        """(dimension, logical axis, mesh axis) of each dimension of a parameter that this mesh splits."""
         # The table names parameters by patterns of their paths ("layers/*/up"), because a model may have any number of
         # layers.
-        name = jax.tree_util.keystr(path, simple=True, separator="/")
         axes = next((axes for pattern, axes in table.items() if fnmatch.fnmatch(name, pattern)), ())
-        dims = [(dim, LIES_ON[axis]) for dim, axis in enumerate(axes) if axis and sizes.get(LIES_ON[axis], 1) > 1]
-        for dim, axis in dims:
+        return [(i, axis, LIES_ON[axis]) for i, axis in enumerate(axes) if axis and sizes.get(LIES_ON[axis], 1) > 1]
+
+    canonical = canonical_avals(workload)
+    # Frozen parameters are a part of the model's state, which is whole on every device. The layers around them expect a
+    # device's part, and would add up the whole as often as there are devices.
+    for name in paths(canonical.model_state["frozen"]) if is_frozen(canonical.model_state) else []:
+        for _, _, axis in split(name):
+            raise Unsupported(
+                f"--config.lever.freeze keeps '{name}' whole on every device, but the axis {axis} splits it: use the "
+                "axis data or fsdp, or freeze other parameters."
+            )
+
+    def cut(path: Any, aval: PyTree) -> Cut:
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        dims = split(name)
+        for dim, logical, axis in dims:
             length, devices = aval.shape[dim], sizes[axis]
             if length % devices:
                 # The message names a legal mesh and a legal size, so that the reader need not compute either.
                 near = max(n for n in range(1, devices) if length % n == 0)
                 raise UserError(
-                    f"'{axes[dim]}' is {length}, which does not divide over {devices} devices of the mesh axis {axis}: "
-                    f"use {axis}={near}, or a '{axes[dim]}' of {math.ceil(length / devices) * devices}, for example."
+                    f"'{logical}' is {length}, which does not divide over {devices} devices of the mesh axis {axis}: "
+                    f"use {axis}={near}, or a '{logical}' of {math.ceil(length / devices) * devices}, for example."
                 )
         whole = Cut(
             aval.shape,
-            tuple(dims),
-            tuple(sizes[axis] for _, axis in dims),
+            tuple((dim, axis) for dim, _, axis in dims),
+            tuple(sizes[axis] for _, _, axis in dims),
             summed=summed if any(fnmatch.fnmatch(name, pattern) for pattern in own_examples) else (),
         )
         return shared_out(whole, sizes.get("fsdp", 1))
 
-    return jax.tree.map_with_path(cut, canonical_avals(workload).params)
+    return jax.tree.map_with_path(cut, canonical.params)
 
 
 def shared_out(cut: Cut, devices: int, over: str = "fsdp") -> Cut:
@@ -311,6 +326,8 @@ def shared_out(cut: Cut, devices: int, over: str = "fsdp") -> Cut:
     dims = (dim for dim, length in enumerate(local) if dim not in taken and length and length % devices == 0)
     if devices == 1:
         return dataclasses.replace(cut, over=over)
+    # Not flattened if a dimension divides: a TPU tiles the last two dimensions, so a flattened matrix is a second copy
+    # in memory, and what is gathered from it was sent twice.
     if (dim := next(dims, None)) is None:
         return dataclasses.replace(cut, flat=devices, over=over)
     split = sorted([*zip(cut.dims, cut.sizes, strict=True), ((dim, over), devices)])  # `dims` is in order of dimensions

@@ -38,6 +38,7 @@ ELEMENTWISE = frozenset(
     population_count pow pvary real reduce_precision rem round rsqrt select_n sharding_constraint shift_left
     shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()
 )
+# To one number they become a sum over devices, which costs almost nothing; along an axis they need whole arrays.
 REDUCTIONS = frozenset(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"))
 
 
@@ -78,12 +79,13 @@ def dependencies(
         if name in ELEMENTWISE or name in CALLS or name == "cond":  # the equations inside a call are listed, too
             continue
         if name == "broadcast_in_dim" and (math.prod(given[0]) == 1 or given[0] == out[0]):
-            continue
+            continue  # of a number, or of nothing
         if name in REDUCTIONS and math.prod(out[0]) == 1:  # a sum over a split array is a sum over devices
             reductions += math.prod(given[0]) > 1
             continue
         shapes.update(given, out)
     params = enumerate(jax.tree.leaves(canonical.params))
+    # Any array of such a shape: which of them it was is not followed through the jaxpr.
     whole = frozenset(place for place, aval in params if aval.shape and aval.shape in shapes)
     # The comparison with shards finds optimizers that read shapes in Python, such as weight decay of matrices only.
     values = not whole and not reductions and (shards is None or same(workload, canonical, shards))
@@ -96,16 +98,16 @@ def same(workload: TrainWorkload, a: TrainState, b: TrainState) -> bool:
     def signature(state: TrainState) -> list[object]:
         closed = traced(workload, state)
         numbers = [str(constant) for constant in closed.consts if np.shape(constant) == ()]
-        return [numbers, *((e.primitive.name, _literals(e)) for e in equations(closed.jaxpr))]
+        every = equations(closed.jaxpr)
+        return [
+            numbers,
+            *((e.primitive.name, [str(x.val) for x in e.invars if isinstance(x, core.Literal)]) for e in every),
+        ]
 
     try:
         return signature(a) == signature(b)
     except (TypeError, ValueError):  # one cannot be traced, as with a hard-coded shape
         return False
-
-
-def _literals(equation: core.JaxprEqn) -> list[str]:
-    return [str(operand.val) for operand in equation.invars if isinstance(operand, core.Literal)]
 
 
 def traced(workload: TrainWorkload, avals: TrainState) -> core.ClosedJaxpr:
@@ -120,6 +122,7 @@ def unused_gradients(workload: TrainWorkload, canonical: TrainState) -> frozense
     XLA need not average these gradients.
     """
     closed = traced(workload, canonical)
+    # JAX's own removal of dead code, as XLA will do it. The gradients are the first arguments.
     _, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
     return frozenset(place for place, _ in enumerate(jax.tree.leaves(canonical.params)) if not used[place])
 
@@ -178,6 +181,7 @@ def gathered_update(
     need = dependencies(workload, split.canonical, on_device(avals, specs, mesh))
     if need.values:
         return None
+    # Flat arrays always, because a flat shard allows only elementwise work.
     gathered = frozenset(place for place, cut in enumerate(cuts) if cut.flat > 1 or (cut.axes and place in need.whole))
     seen = leaving(specs, gathered, split.mirrored)
     return GatheredUpdate(
@@ -212,13 +216,13 @@ def leaving(specs: TrainState, gathered: frozenset[int], mirrored: Mirrored) -> 
     return mirrored.map(specs, of, lambda spec: spec)
 
 
-def platform(mesh: Mesh) -> str:
-    return mesh.devices.flat[0].platform
-
-
 def places_of(params: PyTree) -> PyTree:
     leaves, structure = jax.tree.flatten(params)
     return jax.tree.unflatten(structure, range(len(leaves)))
+
+
+def platform(mesh: Mesh) -> str:
+    return mesh.devices.flat[0].platform
 
 
 def sends(

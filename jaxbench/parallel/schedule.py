@@ -82,6 +82,7 @@ def make(name: str, stages: int, micro_batches: int) -> Schedule:
             f"--config.lever.schedule=interleaved takes micro-batches in groups of {stages}, one for each stage, but "
             f"--config.lever.accumulate={micro_batches} does not divide into them: use {near}, for example."
         )
+    # Simulated, because a stage waits for its neighbours: when it works follows from the order of all stages.
     orders = [_order(name, stage, stages, micro_batches, chunks) for stage in range(stages)]
     return _tables(_simulated(orders, chunks), stages, chunks)
 
@@ -91,13 +92,13 @@ def _order(name: str, stage: int, stages: int, micro_batches: int, chunks: int) 
     forward = [Work(FORWARD, m, v) for m, v in _rounds(stages, micro_batches, chunks)]
     backward = [Work(BACKWARD, m, chunks - 1 - v) for m, v in _rounds(stages, micro_batches, chunks)]
     if name == "gpipe":
-        return forward + backward
+        return forward + backward  # every micro-batch is stored until its backward pass
     # The warm-up: forward passes before the first backward pass. With chunks, the micro-batch that returns first must
     # have passed all chunks (arXiv:2104.04473).
     ahead = stages - 1 - stage if chunks == 1 else 2 * (stages - 1 - stage) + (chunks - 1) * stages
     ahead = min(ahead, len(forward))
     order = forward[:ahead]
-    for f, b in zip(forward[ahead:], backward, strict=False):
+    for f, b in zip(forward[ahead:], backward, strict=False):  # the last `ahead` backward passes follow below
         order += [f, b]
     return order + backward[len(forward) - ahead :]
 

@@ -20,7 +20,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.core import ShapedArray
 from jax.extend import core
 from jax.sharding import NamedSharding, PartitionSpec
 
@@ -43,6 +42,7 @@ from jaxbench.parallel.layout import Cut, Layout, cuts
 from jaxbench.parallel.optimizer import GatheredUpdate, gathered_update, unused_gradients
 from jaxbench.workloads import rng_keys, sharding_context
 from jaxbench.workloads.jaxprs import interpret
+from jaxbench.workloads.levers import not_frozen
 
 # The axes over which the backward pass repeats communication instead of storing its result.
 AGAIN = {"fsdp", "context"}
@@ -81,7 +81,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         layout.specs().params,
         gathered,
     )
-    typed = not {*sizes} <= {"data", "fsdp"}
+    typed = not {*sizes} <= {"data", "fsdp"}  # see the module's docstring
     return program(
         workload, layout, mesh, sizes, step, bounds, held=held, disabled_passes=passes, sums=sums, typed=typed
     )
@@ -126,6 +126,12 @@ def require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool = False) ->
     """Raises UserError for an axis that the workload cannot be split over; the Layout checks the parameters."""
     context, tensor = sizes.get("context", 1), sizes.get("tensor", 1)
     partition = workload.partition
+    if splits(partition, "expert") and (context > 1 or (sequence and tensor > 1)):
+        raise Unsupported(
+            f"the experts of '{workload.name}' take positions by whole sequences, so these cannot be split: use the "
+            "axes data, fsdp, expert and tensor, and --config.lever.sequence_parallel=off."
+        )
+    # An axis of one device splits nothing, so any model may have it.
     if context > 1 and not splits(partition, "context"):
         raise Unsupported(f"'{workload.name}' has no positions to split over the axis context; gpt has.")
     if sequence and tensor > 1 and partition is not None and not partition.positions:
@@ -154,16 +160,11 @@ def where(sizes: Sizes, *, sequence: bool = False) -> dict[str, Any]:
     return {**names, "sequence": sequence and "tensor" in names}
 
 
-def varies(x: PyTree) -> frozenset[str]:
-    """The axes over which an array, or an aval, varies."""
-    return (x if isinstance(x, ShapedArray) else jax.typeof(x)).manual_axis_type.varying
-
-
 def varying(tree: PyTree, axes: tuple[str, ...]) -> PyTree:
     """Casts arrays to *varying* over `axes`, unless they are already."""
 
     def cast(x: jax.Array) -> jax.Array:
-        missing = tuple(axis for axis in dict.fromkeys(axes) if axis not in varies(x))
+        missing = tuple(axis for axis in dict.fromkeys(axes) if axis not in sharding_context.varies(x))
         return jax.lax.pcast(x, missing, to="varying") if missing else x
 
     return jax.tree.map(cast, tree)
@@ -245,6 +246,7 @@ def program(
         batch_sharding=batch_sharding,
         put=lambda batch: multihost.put(batch, batch_sharding),
         export=layout.export,
+        # Not an alias: the step donates its state, and would overwrite the caller's arrays.
         load=lambda state: multihost.put(jax.device_get(layout.cut(state)), shardings, may_alias=False),
         expected=(lambda batch: both(bounds(batch), step.sends)) if step.sends else bounds,
         gradients=None if held is None else jax.jit(run(held[0], out_specs=held[1])),
@@ -264,16 +266,14 @@ def expected(
     sequence: bool = False,
     platform: str = "cpu",
 ) -> CollectiveBounds:
-    """The expected communication of a step: gradients, parameters and the layers' own collectives, with padding.
-
-    Over `fsdp` the backward pass gathers again only what it needs: no biases, and nothing of a first layer, because its
-    input needs no gradient. The forward passes of micro-batches may share a gather.
-    """
-    passes, state = workload.micro_batches, jax.tree.leaves(layout.canonical.model_state)
+    """The expected communication of a step: gradients, parameters and the layers' own collectives, with padding."""
+    passes, state = workload.micro_batches, jax.tree.leaves(not_frozen(layout.canonical.model_state))
     bounds: CollectiveBounds = {}
     unused = unused_gradients(workload, layout.canonical)
     for index, cut in enumerate(jax.tree.leaves(layout.cuts)):
         if cut.parts > 1:
+            # The backward pass gathers again only what it needs: no biases, and nothing of a first layer, because its
+            # input needs no gradient. The forward passes of micro-batches may share a gather.
             add(bounds, "all-gather", cut.numbers, 2 * passes * cut.numbers)
             # XLA for a GPU may scatter the sum over micro-batches once, instead of scattering each.
             least = 0 if index in unused else 1 if platform == "gpu" else passes
@@ -287,12 +287,12 @@ def expected(
         share = DeviceShare(examples=examples, sizes=sizes, sequence=sequence)
         for kind, (least, most) in workload.partition.collective_bounds(share).items():
             add(bounds, kind, passes * least, passes * most)
-        if batch_parts(sizes) > 1:
+        if batch_parts(sizes) > 1:  # the model's state, such as batch statistics
             add(bounds, "all-reduce", sum(leaf.size for leaf in state))
     if "reduce-scatter" in bounds and state:
         # XLA merges reductions of equal gradients, such as of the biases of two batch normalizations that are added.
         least, most = bounds["reduce-scatter"]
-        bounds["reduce-scatter"] = least - least // 20, most
+        bounds["reduce-scatter"] = least - least // 20, most  # 5 %: such biases are few numbers
     return bounds
 
 

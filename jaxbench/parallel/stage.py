@@ -36,7 +36,7 @@ from jaxbench.parallel.optimizer import (
     sends,
 )
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE, Schedule
-from jaxbench.workloads import rng_keys
+from jaxbench.workloads import rng_keys, sharding_context
 from jaxbench.workloads.jaxprs import reached
 from jaxbench.workloads.models import blocks
 
@@ -60,6 +60,7 @@ class PipelineLayout:
                 f"--config.model.layers={near}, for example."
             )
         self.chunk = self.count // self.stages // chunks  # blocks per chunk
+        # No flat arrays, because blocks are stacked in their own shape. Those that do not divide stay whole.
         self._cuts = jax.tree.map(lambda cut: dataclasses.replace(cut, flat=1), layouts.cuts(workload, sizes))
         self.mirrored = layouts.Mirrored(self.canonical, also=self._alike)
         self.params = jax.eval_shape(self.stack, self.canonical.params)
@@ -78,7 +79,6 @@ class PipelineLayout:
 
     def specs(self) -> TrainState:
         """A state-shaped tree of PartitionSpec."""
-
         specs = self._of_cuts(lambda cut: cut.spec, lambda cut: PartitionSpec("stage", None, None, *cut.spec))
 
         def of(params: PyTree) -> PyTree:
@@ -88,7 +88,7 @@ class PipelineLayout:
 
     def _of_cuts(self, outer: Callable[[layouts.Cut], object], block: Callable[[layouts.Cut], object]) -> PyTree:
         """A tree of the global arrays' structure, from the Cut of each array outside the blocks and of one block."""
-        first = next(iter(self._cuts[self._key].values()))
+        first = next(iter(self._cuts[self._key].values()))  # blocks are identical, so one stands for all
         rest = {name: tree for name, tree in self._cuts.items() if name != self._key}
         return {OUTER: jax.tree.map(outer, rest), BLOCKS: jax.tree.map(block, first)}
 
@@ -103,7 +103,7 @@ class PipelineLayout:
     def _rows(self, params: PyTree) -> list[PyTree]:
         """The parameters of the blocks, in order."""
         blocks = params[self._key]
-        return [blocks[name] for name in sorted(blocks, key=int)]
+        return [blocks[name] for name in sorted(blocks, key=int)]  # as words, "10" would come before "2"
 
     def _alike(self, params: PyTree) -> bool:
         """Whether the same arrays are masked in all blocks."""
@@ -167,7 +167,7 @@ def stacks_like_blocks(workload: TrainWorkload, layout: PipelineLayout) -> bool:
     """Whether the optimizer treats stacked blocks like the separate blocks."""
     # Small arrays are updated both ways. They have the tree, the numbers of dimensions and the dtypes of the model's,
     # and very different sizes, so that a norm over another set of arrays is another number.
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(0)  # a fixed seed: all processes must decide the same
 
     def small(aval: PyTree) -> np.ndarray:
         values = random.choice((0.01, 1.0, 100.0)) * random.standard_normal((2,) * len(aval.shape))
@@ -185,6 +185,7 @@ def stacks_like_blocks(workload: TrainWorkload, layout: PipelineLayout) -> bool:
         return state
 
     def same(x: PyTree, y: PyTree) -> bool:
+        # Three updates with sums in another order. A different update is off by far more than 64 roundings.
         rounding = 64 * float(jnp.finfo(x.dtype).eps) if jnp.issubdtype(x.dtype, jnp.inexact) else 0.0
         return bool(np.allclose(np.float64(x), np.float64(y), rounding, rounding * 1e-3, equal_nan=True))
 
@@ -257,6 +258,7 @@ class Stage:
         assert workload.partition is not None and workload.partition.stages is not None
         self._stages: Stages = workload.partition.stages
         self._table, self._count, self._micro_batches = table, sizes.get(AXIS, 1), workload.micro_batches
+        # Everything that a stage computes differs from stage to stage and from part to part of the batch.
         self._varies = (*sharded_step.mean_axes(sizes), AXIS)
         self._me = jax.lax.axis_index(AXIS)
         self._key, self._step = key, step
@@ -273,6 +275,7 @@ class Stage:
             body = partial(self._tick, params, batches, kinds)
             carry, _ = jax.lax.scan(body, carry, [column[first:end] for column in columns])
         grads = {**carry["grads"], BLOCKS: jax.tree.map(lambda x: x[None], carry["grads"][BLOCKS])}
+        # Counted where work runs, and not read from the table: the idle share is that of the executed schedule.
         busy = carry["busy"] / (self._table.ticks * self._count)
         return grads, {**carry["metrics"], "busy_share": busy}
 
@@ -299,8 +302,8 @@ class Stage:
     def _zeros(self, like: PyTree, places: int | None = None) -> jax.Array:
         """Zeros of the shape and type of `like`, *varying* over devices."""
         shape = like.shape if places is None else (places, *like.shape)
-        varies = self._varies if isinstance(like, jax.ShapeDtypeStruct) else (*self._varies, *sharded_step.varies(like))
-        return sharded_step.varying(jnp.zeros(shape, like.dtype), varies)
+        more = () if isinstance(like, jax.ShapeDtypeStruct) else sharding_context.varies(like)
+        return sharded_step.varying(jnp.zeros(shape, like.dtype), (*self._varies, *more))
 
     def _tick(
         self, params: PyTree, batches: Batch, kinds: tuple[int, ...], carry: dict[str, PyTree], row: list[jax.Array]
@@ -339,7 +342,7 @@ class Stage:
         return blocks.apply(lambda row, x: self._stages.block(row[0], x, batch, row[1]), rows, x, self._stages.remat)
 
     def _first(self, outer: PyTree, batch: Batch, key: jax.Array) -> jax.Array:
-        key = jax.random.fold_in(key, self._model_blocks)
+        key = jax.random.fold_in(key, self._model_blocks)  # the keys of `workload.Stages`
         return sharded_step.varying(self._stages.first(outer, None, batch, key), self._varies)
 
     def _micro_key(self, work: dict[str, jax.Array]) -> jax.Array:
@@ -428,11 +431,7 @@ def _placed(slots: jax.Array, value: jax.Array, slot: jax.Array) -> jax.Array:
 
 def _of_chunk(params: PyTree, work: dict[str, PyTree]) -> PyTree:
     """This chunk's part of the blocks' parameters, (chunks, blocks of a chunk, ...)."""
-
-    def chosen(x: jax.Array) -> jax.Array:
-        return x[0] if x.shape[0] == 1 else _at(x, work["chunk"])
-
-    return jax.tree.map(chosen, params)
+    return jax.tree.map(lambda x: x[0] if x.shape[0] == 1 else _at(x, work["chunk"]), params)
 
 
 def _of_batch(batches: Batch, work: dict[str, PyTree]) -> Batch:

@@ -55,21 +55,16 @@ class Child(JsonLines):
         copy = source.environment(setup.source) if setup.source else {}
         environment = {**os.environ, **QUIET, **copy, **setup.environment}
         with _opened(log) as stderr:
-            forked = forks.start(setup.module, environment, stderr) if forks and _forks(setup) else None
-            self._process = forked or subprocess.Popen(
-                [sys.executable, "-P", "-m", setup.module],  # -P: no file here hides a module
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                env=environment,
-            )
+            # Only where a fork is known to be safe: a process that is alone, on CPUs of this host.
+            alone = setup.platform == "cpu" and not (setup.target or setup.world or setup.co_runners)
+            forked = forks.start(setup.module, environment, stderr) if forks and alone else None
+            command = [sys.executable, "-P", "-m", setup.module]  # -P: no file here hides a module
+            pipe = subprocess.PIPE
+            self._process = forked or subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, env=environment)
+        self.pid = self._process.pid
         assert self._process.stdout is not None
         super().__init__(self._process.stdout.fileno())
         self.send(line_of(setup))
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     @property
     def stopped(self) -> bool:
@@ -121,11 +116,6 @@ class Child(JsonLines):
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
-
-
-def _forks(setup: Setup) -> bool:
-    """Whether a process may be forked: it is alone on CPUs of this host."""
-    return setup.platform == "cpu" and not (setup.target or setup.world or setup.co_runners)
 
 
 def _opened(log: Path) -> IO[bytes]:

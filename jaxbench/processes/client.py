@@ -7,6 +7,7 @@ import dataclasses
 import signal
 import statistics
 import time
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
@@ -14,28 +15,16 @@ from typing import TypeVar, cast
 from jaxbench.core.schema import CaseRecord, PointRecord, Record, RoundRecord, Verdict
 from jaxbench.machine import source, start
 from jaxbench.machine.position import Position
+from jaxbench.processes import messages
 from jaxbench.processes.child import Child, ready
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.launch import Followers, Remote
-from jaxbench.processes.messages import (
-    Answer,
-    Failed,
-    Idle,
-    MoreThreads,
-    Ready,
-    Recorded,
-    Request,
-    Same,
-    Setup,
-    answer_kind,
-    answer_of,
-    line_of,
-)
+from jaxbench.processes.messages import Answer, Failed, Idle, MoreThreads, Ready, Recorded, Request, Setup, line_of
 
 Kind = TypeVar("Kind")
 
-START_LIMIT_S = 300.0
-ANSWER_LIMIT_S = 1800.0
+START_LIMIT_S = 300.0  # to import JAX and start its devices, on a busy machine and in a group that waits for its last
+ANSWER_LIMIT_S = 1800.0  # to compile and check a large model, too: only a worker that hangs takes longer
 FAILED_LIMIT_S = 20.0  # how long to wait for the other processes of a group after one has failed
 
 
@@ -66,18 +55,15 @@ class Worker:
 
     def __init__(self, setup: Setup, log: Path, followers: Followers | None = None, forks: ForkServers | None = None):
         self.log = log
-        self._followers, self._forks = followers, forks
+        self._setup, self._followers, self._forks = setup, followers, forks
         self.restarts = 0  # at its own request; each discards the prepared points
-        self._setup = setup
         self._start()
 
     def _start(self) -> None:
-        self._ready: Ready | None = None
+        self._ready: Ready | WorkerError | None = None  # None: not heard yet
         each_setup = self._followers.setups(self._setup) if self._followers else setups(self._setup)
         self._cpus: list[tuple[str, tuple[int, ...]]] = []  # of each process: its host, and the CPUs that it may use
         self._children: list[Child | Remote] = [self._child(i, setup) for i, setup in enumerate(each_setup)]
-        self._started = False
-        self._start_error: WorkerError | None = None
         self._ahead: list[Request] = []  # sent, and not yet answered
 
     def _child(self, number: int, setup: Setup) -> Child | Remote:
@@ -104,7 +90,7 @@ class Worker:
     @property
     def surroundings(self) -> dict[str, object]:
         """Its CPUs and variables, once it has started; on several hosts, those of each process."""
-        if (started := self._ready) is None:
+        if not isinstance(started := self._ready, Ready):
             return {}
         facts: dict[str, object] = {"cpus": started.cpus, "environment": started.environment}
         if started.processes > 1:
@@ -117,14 +103,13 @@ class Worker:
 
         Raises UserError if the worker runs another copy of this package.
         """
-        if not self._started:
-            self._started = True
+        if self._ready is None:
             try:
                 started = self._receive(Ready, "start", START_LIMIT_S)
-                assert isinstance(started, Ready)
+                assert isinstance(started, Ready)  # for mypy: more threads are asked for only by a program
                 self._ready = started
-            except WorkerError as error:
-                self._start_error = error
+            except WorkerError as error:  # `ask` raises it: only its caller can say which point failed
+                self._ready = error
 
     def send_ahead(self, request: Request) -> None:
         """Lets the worker begin a request before `ask` makes it. Requests to one worker are asked in this order."""
@@ -137,14 +122,14 @@ class Worker:
         Raises WorkerError, and ValueError for an answer that this version does not know, as from another commit.
         """
         self.wait_ready()
-        if self._start_error is not None:
-            raise self._start_error
+        if isinstance(self._ready, WorkerError):
+            raise self._ready
         if self._ahead:  # this request is already on its way
             assert self._ahead.pop(0) == request
         else:
             self._send(request)
         stage = "measure" if request.do == "round" else "compile"
-        answer = self._receive(answer_kind(type(request)), stage, limit_s)
+        answer = self._receive(messages.answer_kind(type(request)), stage, limit_s)
         if not isinstance(answer, MoreThreads):
             return answer
         self.close()  # its thread pool is too small for this program
@@ -173,7 +158,7 @@ class Worker:
                 # a name, the copy is that of process 0, whatever its folder is on the other host.
                 if isinstance(copy := line.pop("source", None), dict):
                     source.require_same(copy, self._setup.source)
-                answers[child] = answer = answer_of(line, kind)
+                answers[child] = answer = messages.answer_of(line, kind)
                 # After a failure the others get a short time: they may fail too, or block in a collective forever.
                 if isinstance(answer, Failed) and failed is None:
                     failed, deadline = child, min(deadline, time.monotonic() + FAILED_LIMIT_S)
@@ -183,7 +168,10 @@ class Worker:
         if failed is not None:
             raise self._failure(answers, failed)
         if silent:
-            raise self._silence(silent, stage, limit_s)
+            some = f" from {self._called(silent[0])}" if len(silent) < len(self._children) else ""
+            reason = f"no answer within {limit_s:.0f} s{some}: worker stopped{self._stopped()}"
+            self.kill()
+            raise WorkerError(reason, stage=stage, alive=False)
         results = [answers[child] for child in self._children]
         if self._followers and stage == "start":
             cpus = [each.cpus or () if isinstance(each, Ready) else () for each in results]
@@ -197,10 +185,9 @@ class Worker:
         facts = dataclasses.asdict(failed)
         if all(isinstance(answers.get(child), Failed) for child in self._children):
             return WorkerError(**facts)
-        silent = [self._called(child) for child in self._children if child not in answers]
-        facts["reason"] = f"{self._called(first)}: {failed.reason}{self._stopped()}" + (
-            f" ({', '.join(silent)} gave no answer)" if silent else ""
-        )
+        silent = ", ".join(self._called(child) for child in self._children if child not in answers)
+        more = f" ({silent} gave no answer)" if silent else ""
+        facts["reason"] = f"{self._called(first)}: {failed.reason}{self._stopped()}{more}"
         self.kill()
         return WorkerError(**facts, alive=False)
 
@@ -209,7 +196,7 @@ class Worker:
         self._hear_ends()
         ended = [child for child in self._children if child.ended or child is gone]
         stopped = self._stopped()
-        gone.end()
+        gone.end()  # waits, so that the signal of `kill` is not taken for the cause
         self.kill()
         # SIGABRT is JAX's reaction to the loss of another process, so a process that ended otherwise is the cause.
         first = min(ended, key=lambda child: child.end()[0] == -signal.SIGABRT)
@@ -225,12 +212,6 @@ class Worker:
                 child.read()
             if not heard:
                 return
-
-    def _silence(self, silent: list[Child | Remote], stage: str, limit_s: float) -> WorkerError:
-        some = f" from {self._called(silent[0])}" if len(silent) < len(self._children) else ""
-        reason = f"no answer within {limit_s:.0f} s{some}: worker stopped{self._stopped()}"
-        self.kill()
-        return WorkerError(reason, stage=stage, alive=False)
 
     def _stopped(self) -> str:
         """A clause that names a stopped process; "" if there is none."""
@@ -270,17 +251,11 @@ def setups(setup: Setup) -> list[Setup]:
         return [setup]
     address, count = start.free_address(), max(setup.trainings, setup.processes)
     if setup.trainings > 1:
-        return [
-            dataclasses.replace(setup, co_runners=Position(address=address, processes=count, process=i))
-            for i in range(count)
-        ]
-    of_its_own = setup.platform != "cpu"
-    return [
-        dataclasses.replace(
-            setup, world=Position(address=address, processes=count, process=i, device=i if of_its_own else None)
-        )
-        for i in range(count)
-    ]
+        places = [Position(address=address, processes=count, process=i) for i in range(count)]
+        return [dataclasses.replace(setup, co_runners=place) for place in places]
+    devices = [None if setup.platform == "cpu" else i for i in range(count)]  # of one host, each process has its own
+    places = [Position(address=address, processes=count, process=i, device=device) for i, device in enumerate(devices)]
+    return [dataclasses.replace(setup, world=place) for place in places]
 
 
 def merged(answers: Sequence[object], cpus: Sequence[Hashable] = ()) -> object:
@@ -297,8 +272,8 @@ def merged(answers: Sequence[object], cpus: Sequence[Hashable] = ()) -> object:
     # All restart with the same number of threads, the largest that one of them needs.
     if asked := [each.concurrent_collectives for each in answers if isinstance(each, MoreThreads)]:
         return MoreThreads(concurrent_collectives=max(asked))
-    if isinstance(first, Same):
-        return Same(same=all(isinstance(each, Same) and each.same for each in answers))
+    if isinstance(first, messages.Same):
+        return messages.Same(same=all(isinstance(each, messages.Same) and each.same for each in answers))
     if isinstance(first, Ready):
         return dataclasses.replace(first, processes=len(answers))
     if isinstance(first, Recorded):
@@ -322,25 +297,24 @@ def _record(records: Sequence[Record], cpus: Sequence[Hashable]) -> Record:
 
 def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundRecord:
     """The time of a block of all processes is that of the slowest."""
-    sharing = _sharing(rounds, cpus)
+    # Each process reads the load of all CPUs that it may use. So readings of processes that share CPUs are averaged,
+    # and only those of different CPUs are added.
+    sharing: defaultdict[Hashable, list[RoundRecord]] = defaultdict(list)
+    for record, cpu in zip(rounds, cpus or [None] * len(rounds), strict=True):
+        sharing[cpu].append(record)
+    groups = list(sharing.values())
     merged_round = dataclasses.replace(
-        rounds[0],
-        checks=_checks([each.checks for each in rounds]),
+        rounds[0], checks=_checks([each.checks for each in rounds]),
         process_block_s=tuple(each.block_s for each in rounds),
-        compilations=max(each.compilations for each in rounds),
-        cpus=sum(those[0].cpus for those in sharing),
-        steal_s=_added([_by_block(statistics.mean, those, "steal_s") for those in sharing]),
-        others_s=_added([_others_s(those) for those in sharing]),
-        switches=tuple(map(int, _by_block(sum, rounds, "switches"))),
-        block_s=_by_block(max, rounds, "block_s"),
-        double_block_s=_by_block(max, rounds, "double_block_s"),
-        warmup_block_s=_by_block(max, rounds, "warmup_block_s"),
-        loop_s=_by_block(max, rounds, "loop_s"),
-        double_loop_s=_by_block(max, rounds, "double_loop_s"),
-        probe_s=_by_block(max, rounds, "probe_s"),
-        cpu_s=_by_block(sum, rounds, "cpu_s"),
-    )
-    merged_round.validate()
+        compilations=max(each.compilations for each in rounds), cpus=sum(those[0].cpus for those in groups),
+        steal_s=_over(sum, [_by_block(statistics.mean, those, "steal_s") for those in groups]),
+        others_s=_over(sum, [_others_s(those) for those in groups]),
+        switches=tuple(map(int, _by_block(sum, rounds, "switches"))), cpu_s=_by_block(sum, rounds, "cpu_s"),
+        block_s=_by_block(max, rounds, "block_s"), double_block_s=_by_block(max, rounds, "double_block_s"),
+        warmup_block_s=_by_block(max, rounds, "warmup_block_s"), loop_s=_by_block(max, rounds, "loop_s"),
+        double_loop_s=_by_block(max, rounds, "double_loop_s"), probe_s=_by_block(max, rounds, "probe_s"),
+    )  # fmt: skip
+    merged_round.validate()  # `replace` does not, and the blocks come from other processes
     return merged_round
 
 
@@ -353,21 +327,11 @@ def _alike(kind: type[Kind], records: Sequence[object]) -> list[Kind]:
 
 def _by_block(together: Callable[[Sequence[float]], float], rounds: Sequence[RoundRecord], name: str) -> tuple:
     """One number for each block, over all processes; () if a process has none."""
-    of_each: list[tuple[float, ...]] = [getattr(each, name) for each in rounds]
+    return _over(together, [getattr(each, name) for each in rounds])
+
+
+def _over(together: Callable[[Sequence[float]], float], of_each: Sequence[Sequence[float]]) -> tuple:
     return tuple(together(block) for block in zip(*of_each, strict=True)) if all(of_each) else ()
-
-
-def _sharing(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> list[list[RoundRecord]]:
-    """The rounds, grouped by processes that share their CPUs."""
-    groups: dict[Hashable, list[RoundRecord]] = {}
-    for record, cpu in zip(rounds, cpus or [None] * len(rounds), strict=True):
-        groups.setdefault(cpu, []).append(record)
-    return list(groups.values())
-
-
-def _added(of_each: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """The sum over processes for each block; () if a process reports nothing."""
-    return tuple(sum(block) for block in zip(*of_each, strict=True)) if all(of_each) else ()
 
 
 def _others_s(rounds: Sequence[RoundRecord]) -> list[float]:

@@ -31,6 +31,7 @@ from absl import logging
 from jaxbench.machine.manifest import ONE_THREAD
 
 HEAP_BYTES, MAPPED_BYTES = 2**24, 2**30  # a fork moves its heap, and its later mappings, by less than this
+_gaps: list[object] = []  # what moves them, kept until the process ends
 
 
 class Forked:
@@ -41,9 +42,8 @@ class Forked:
 
     def __init__(self, pid: int, stdin: int, stdout: int, status: int):
         self.pid, self.stdin, self.stdout = pid, os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb")
-        self._status, self.returncode = status, None
-
-    returncode: int | None
+        self._status = status
+        self.returncode: int | None = None
 
     def poll(self) -> int | None:
         """The exit code; None while it runs."""
@@ -74,13 +74,14 @@ class _Server:
 
     def __init__(self, environment: Mapping[str, str], modules: Sequence[str]):
         self._socket, its = socket.socketpair()
+        self._answers = self._socket.makefile("rb")
         command = [sys.executable, "-P", "-m", __name__, str(its.fileno()), *modules]
         with its:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 env=dict(environment), pass_fds=[its.fileno()],
             )  # fmt: skip
-        self._threads: int | None = None
+        self._threads: int | None = None  # None: it may still import, and its answer is read at the first fork
 
     def fork(self, module: str, stderr: int) -> Forked | None:
         """A process that runs `module`; None if a fork would not be safe."""
@@ -91,31 +92,22 @@ class _Server:
         if self._threads != 1:
             return None
         (in_, stdin), (stdout, out), (status, told) = os.pipe(), os.pipe(), os.pipe()
-        theirs = [in_, out, stderr, told]
         try:
-            socket.send_fds(self._socket, [module.encode()], theirs)
+            socket.send_fds(self._socket, [module.encode()], [in_, out, stderr, told])
             pid = self._number()
         except OSError:  # the server has ended
             pid = 0
-        for each in (in_, out, told):
+        # Theirs in any case: with a copy of the other end here, neither side would see that the other has gone.
+        for each in (in_, out, told, *(() if pid else (stdin, stdout, status))):
             os.close(each)
-        if not pid:
-            for each in (stdin, stdout, status):
-                os.close(each)
-            return None
-        return Forked(pid, stdin, stdout, status)
+        return Forked(pid, stdin, stdout, status) if pid else None
 
     def _number(self) -> int:
         """The next answer of the server; 0 if it has ended."""
-        data = b""
-        while not data.endswith(b"\n"):
-            more = self._socket.recv(64)
-            if not more:
-                return 0
-            data += more
-        return int(data)
+        return int(self._answers.readline() or 0)
 
     def close(self) -> None:
+        self._answers.close()  # else the socket would stay open, and the server would not end
         self._socket.close()
         self._process.wait()
 
@@ -145,28 +137,23 @@ def main(connection: socket.socket, modules: Sequence[str]) -> None:
     """Imports the modules, and then forks a process for each message: the module to run, with four descriptors: its
     stdin, stdout and stderr, and where to write its exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides what it means
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    before = {name: os.environ[name] for name in ONE_THREAD if name in os.environ}
     os.environ.update(ONE_THREAD)
     for module in modules:
         importlib.import_module(module)
-    for name, value in before.items():
+    for name in ONE_THREAD:  # workers see the user's values
         os.environ.pop(name)
-        os.environ.update({} if value is None else {name: value})
+    os.environ.update(before)
     gc.freeze()  # a collection in a fork would copy the pages of all these objects
     statuses: dict[int, int] = {}
 
     def reap(*_: object) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if not pid:
-                return
-            told = statuses.pop(pid)
-            with contextlib.suppress(BrokenPipeError):
-                os.write(told, b"%d" % os.waitstatus_to_exitcode(status))
-            os.close(told)
+        with contextlib.suppress(ChildProcessError):  # no process is left
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:  # one signal may stand for several ends
+                told = statuses.pop(ended[0])
+                with contextlib.suppress(BrokenPipeError):  # the parent no longer asks
+                    os.write(told, b"%d" % os.waitstatus_to_exitcode(ended[1]))
+                os.close(told)
 
     signal.signal(signal.SIGCHLD, reap)
     connection.sendall(b"%d\n" % len(os.listdir("/proc/self/task")))
@@ -178,7 +165,7 @@ def main(connection: socket.socket, modules: Sequence[str]) -> None:
         pid = os.fork()
         if not pid:
             connection.close()
-            for each in (*statuses.values(), theirs.pop()):
+            for each in (*statuses.values(), theirs.pop()):  # an open copy would hide the end of the server
                 os.close(each)
             become(data.decode(), theirs)
             return
@@ -202,9 +189,6 @@ def become(module: str, streams: Sequence[int]) -> None:
     _gaps.append(bytes(chance.randrange(HEAP_BYTES)))
     _gaps.append(mmap.mmap(-1, mmap.PAGESIZE * chance.randrange(1, MAPPED_BYTES // mmap.PAGESIZE), prot=0))
     runpy.run_module(module, run_name="__main__", alter_sys=True)
-
-
-_gaps: list[object] = []
 
 
 if __name__ == "__main__":

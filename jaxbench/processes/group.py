@@ -32,9 +32,15 @@ _barriers: defaultdict[tuple[int, ...], Iterator[int]] = defaultdict(itertools.c
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """The processes, by number, that own some devices. A single process agrees with itself at no cost."""
+    """The processes, by number, that own some devices. A single process agrees with itself at no cost.
+
+    Or co-runners: concurrent trainings of one process each. They agree likewise, but do not join their devices, so JAX
+    knows neither their numbers nor their service: `join_co_runners` does.
+    """
 
     processes: tuple[int, ...] = (0,)
+    number: int | None = None  # of this process; None: as JAX numbers it
+    client: Any = None  # of the coordination service; None: JAX's own
 
     @classmethod
     def of(cls, devices: Sequence[jax.Device]) -> ProcessGroup:
@@ -53,19 +59,19 @@ class ProcessGroup:
     @property
     def here(self) -> int:
         """The number of this process."""
-        return jax.process_index()
+        return jax.process_index() if self.number is None else self.number
 
     @property
     def service(self) -> Any:
-        """The client of the coordination service. JAX has no public name for it; only this property uses it."""
-        from jax._src import distributed
+        """The client of the coordination service."""
+        from jax._src import distributed  # no public name; only this line uses it
 
-        return distributed.global_state.client
+        return self.client or distributed.global_state.client
 
     @property
     def leads(self) -> bool:
         """Whether this process is the first of the group, its leader."""
-        return self.alone or jax.process_index() == self.processes[0]
+        return self.alone or self.here == self.processes[0]
 
     def barrier(self) -> None:
         """Waits for all processes. Raises TimeoutError, which names a missing process, after BARRIER_LIMIT_S."""
@@ -86,7 +92,7 @@ class ProcessGroup:
         self._wait(f"{name}/given")  # all values are set
         values = [json.loads(text) for _, text in sorted(service.key_value_dir_get(f"{name}/"))]
         self._wait(f"{name}/taken")  # all have read them, so the leader may delete them
-        if self.here == self.processes[0]:
+        if self.leads:
             service.key_value_delete(f"{name}/")
         return values
 
@@ -133,27 +139,8 @@ class ProcessGroup:
             raise
 
 
-@dataclass(frozen=True)
-class CoRunners(ProcessGroup):
-    """Concurrent trainings of one process each. They agree like a process group, but do not join their devices."""
-
-    number: int = 0
-    client: Any = None
-
-    @property
-    def here(self) -> int:
-        return self.number
-
-    @property
-    def service(self) -> Any:
-        return self.client
-
-
-def join_co_runners(place: Position) -> CoRunners:
-    """Connects this process to its co-runners, at its position without a device.
-
-    Raises UserError if the port is taken.
-    """
+def join_co_runners(place: Position) -> ProcessGroup:
+    """Connects this process to its co-runners. Raises UserError if the port is taken."""
     from jax._src.lib import _jax  # no public name: `jax.distributed` would join the devices as well
 
     address, count, number = place.address, place.processes, place.process
@@ -162,7 +149,7 @@ def join_co_runners(place: Position) -> CoRunners:
         _services.append(_jax.get_distributed_runtime_service(address, count))
     client = _jax.get_distributed_runtime_client(address, number, shutdown_on_destruction=False)
     client.connect()
-    return CoRunners(tuple(range(count)), number, client)
+    return ProcessGroup(tuple(range(count)), number, client)
 
 
 _services: list[Any] = []  # keeps the service alive: it ends with its last reference

@@ -20,6 +20,7 @@ import socket
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -31,28 +32,9 @@ from jaxbench import discovery
 from jaxbench.errors import UserError
 from jaxbench.machine import source, start
 from jaxbench.machine.position import Position
+from jaxbench.processes import messages
 from jaxbench.processes.child import Child, JsonLines, ready
-from jaxbench.processes.messages import (
-    LAUNCH_MESSAGES,
-    Answered,
-    Beat,
-    Devices,
-    Ended,
-    Exit,
-    Fields,
-    HostFacts,
-    Join,
-    Joined,
-    Kill,
-    LaunchMessage,
-    LetGo,
-    Send,
-    Setup,
-    Start,
-    Unfit,
-    line_of,
-    message_of,
-)
+from jaxbench.processes.messages import Answered, Ended, Exit, Fields, HostFacts, Join, LaunchMessage, Setup, Unfit
 from jaxbench.records.documents import decode, flatten
 from jaxbench.records.manifest import Machine
 
@@ -115,7 +97,7 @@ class Connection:
     def send(self, message: LaunchMessage) -> bool:
         """False: the other side is gone, which the next read finds, too."""
         with self._lock, contextlib.suppress(OSError):
-            self.socket.sendall(json.dumps(line_of(message)).encode() + b"\n")
+            self.socket.sendall(json.dumps(messages.line_of(message)).encode() + b"\n")
             return True
         return False
 
@@ -123,7 +105,8 @@ class Connection:
         """The next message except beats; None once the other side is lost."""
         with contextlib.suppress(OSError, ValueError):  # ValueError: what has connected is no process of a launch
             while (line := self._lines.readline()).endswith(b"\n"):
-                if (message := message_of(decode(Fields, json.loads(line)), LAUNCH_MESSAGES)) != Beat():
+                fields = decode(Fields, json.loads(line))
+                if (message := messages.message_of(fields, messages.LAUNCH_MESSAGES)) != messages.Beat():
                     return message
         return None
 
@@ -131,7 +114,7 @@ class Connection:
         """Sends beats from now on, in a thread of its own."""
 
         def beats() -> None:
-            while self.send(Beat()):
+            while self.send(messages.Beat()):
                 time.sleep(BEAT_S)
 
         threading.Thread(target=beats, daemon=True).start()
@@ -164,7 +147,7 @@ def listen(launch: Position) -> dict[int, Connection]:
             else:
                 connection.close()
     for connection in connections.values():
-        connection.send(Joined())
+        connection.send(messages.Joined())
         connection.beat()
     return connections
 
@@ -198,12 +181,9 @@ def _not_all(launch: Position) -> UserError:
 
 
 def take_part(
-    launch: Position,
-    lead: Callable[[Followers], int],
-    say: Callable[[], HostFacts],
-    experiment: str,
+    launch: Position, lead: Callable[[Followers], int], say: Callable[[], HostFacts], experiment: str,
     alone: Callable[[], AbstractContextManager[None]],
-) -> int:
+) -> int:  # fmt: skip
     """Leads the launch or follows process 0. Returns the exit code of process 0. Raises UserError.
 
     say: returns the facts of this process; see `facts`. experiment: its path on this host. alone: a context that holds
@@ -240,16 +220,16 @@ def follow(launch: Position, connection: Connection, hello: HostFacts | Unfit, e
             connection.send(hello)
             while (asked := connection.read()) and not isinstance(asked, Exit):
                 match asked:
-                    case Start(child=number, setup=setup):
+                    case messages.Start(child=number, setup=setup):
                         here = dataclasses.replace(setup, experiment=experiment)  # where it is on this host
                         children[number] = Child(here, Path(logs) / f"child{number}")
                         reports.append(threading.Thread(target=_report, args=(connection, number, children[number])))
                         reports[-1].start()
-                    case Send(child=number, line=line):
+                    case messages.Send(child=number, line=line):
                         children[number].send(line)
-                    case LetGo(child=number):
+                    case messages.LetGo(child=number):
                         children[number].let_go()
-                    case Kill(child=number):
+                    case messages.Kill(child=number):
                         children[number].kill()
         except KeyboardInterrupt:
             return 130
@@ -307,10 +287,9 @@ class Followers:
             try:
                 process, hello = self._hellos.get(timeout=HELLO_LIMIT_S)
             except queue.Empty:
-                missing = min({*range(self.launch.processes)} - {*by_process})
-                raise UserError(
-                    f"process {missing} did not report its resources within {HELLO_LIMIT_S:.0f} s."
-                ) from None
+                late = min({*range(self.launch.processes)} - {*by_process})
+                limit = f"within {HELLO_LIMIT_S:.0f} s."
+                raise UserError(f"process {late} did not report its resources {limit}") from None
             if isinstance(hello, Unfit):
                 raise UserError(f"process {process} (on {hello.host}): {hello.error}")
             by_process[process] = hello
@@ -330,19 +309,16 @@ class Followers:
         if len(among) == 1:
             return [setup]
         hosts = [self.hosts[process] for process in among]
+        setups = []
         # Each worker is a world of its own, with its own coordination service on a free port of process 0's host.
         address = start.free_address("127.0.0.1" if len(set(self.hosts)) == 1 else self.launch.host)
-        setups = []
         for number, process in enumerate(among):
+            about = self._facts[process]
+            here = setup.devices // len(among) * hosts.count(hosts[number])  # they share the cores of this host
             place = Position(
-                address=address,
-                processes=len(among),
-                process=number,
-                device=self._facts[process].device,
-                devices_here=setup.devices // len(among) * hosts.count(hosts[number]),
+                address=address, processes=len(among), process=number, device=about.device, devices_here=here
             )
-            order = self._facts[process].order
-            setups.append(dataclasses.replace(setup, processes=len(among), world=place, order=order))
+            setups.append(dataclasses.replace(setup, processes=len(among), world=place, order=about.order))
         return setups
 
     def start(self, process: int, setup: Setup) -> Remote:
@@ -350,7 +326,7 @@ class Followers:
         worker = Remote(self, process, next(self._numbers))
         self._workers[worker.number] = worker
         if process in self._present:
-            self.tell(process, Start(child=worker.number, setup=setup))
+            self.tell(process, messages.Start(child=worker.number, setup=setup))
         else:
             worker.lost()
         return worker
@@ -373,6 +349,8 @@ class Followers:
                 self._hellos.put((process, message))
             elif isinstance(message, Answered | Ended):
                 self._workers[message.child].hear(message)
+                if isinstance(message, Ended):  # else it and its pipe would live as long as the launch
+                    del self._workers[message.child]
         # The link itself ended, so nobody can be reached any more.
         self._present.discard(process)
         # Wakes whoever waits for this process, in `gather` or in `end`.
@@ -403,6 +381,7 @@ class Remote(JsonLines):
         # A real pipe, so that `child.ready` can wait for local and remote workers with one selector.
         reading, self._writing = os.pipe()
         super().__init__(reading)
+        weakref.finalize(self, os.close, reading)  # not in `close`: a worker that was killed is not closed
         self.process, self.number = process, number
         self._followers = followers
         self._end: tuple[int, str] | None = None
@@ -434,10 +413,10 @@ class Remote(JsonLines):
         return self._log
 
     def send(self, line: Fields) -> None:
-        self._tell(Send(child=self.number, line=line))
+        self._tell(messages.Send(child=self.number, line=line))
 
     def let_go(self) -> None:
-        self._tell(LetGo(child=self.number))
+        self._tell(messages.LetGo(child=self.number))
 
     def close(self) -> None:
         """Waits until it has ended, for 10 s, then kills it."""
@@ -447,7 +426,7 @@ class Remote(JsonLines):
             self.kill()
 
     def kill(self) -> None:
-        self._tell(Kill(child=self.number))
+        self._tell(messages.Kill(child=self.number))
 
     def _tell(self, message: LaunchMessage) -> None:
         if not self.ended:
@@ -459,16 +438,12 @@ def facts(launch: Position, machine: Machine, experiment: str, config: ConfigDic
     count = machine["devices"]
     one = machine["platform"] != "cpu" and launch.device is not None and launch.device < count
     return HostFacts(
-        host=socket.gethostname(),
-        order=tuple(machine["free_cores"]),
-        cpu_quota=machine["cpu_quota"],
+        host=socket.gethostname(), order=tuple(machine["free_cores"]), cpu_quota=machine["cpu_quota"],
         device=launch.device if one and count > 1 else None,
-        devices=Devices(kind=machine["device_kind"], count=1 if one else count),
-        versions={**machine["versions"], "python": machine["python"]},
-        source=machine["source_sha256"],
-        experiment=discovery.digest(experiment),
-        config=flatten(config_lib.plain(config)),
-    )
+        devices=messages.Devices(kind=machine["device_kind"], count=1 if one else count),
+        versions={**machine["versions"], "python": machine["python"]}, source=machine["source_sha256"],
+        experiment=discovery.digest(experiment), config=flatten(config_lib.plain(config)),
+    )  # fmt: skip
 
 
 def all_hosts(followers: Followers, machine: Machine, experiment: str, config: ConfigDict) -> Machine:

@@ -27,10 +27,9 @@ Fields = JsonObject
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Message:
-    """Makes its subclasses frozen dataclasses with keyword arguments. do: their name: that of `PrepareAgain` is
-    "prepare_again"."""
+    """Makes its subclasses frozen dataclasses with keyword arguments."""
 
-    do: ClassVar[str]
+    do: ClassVar[str]  # its name: that of `PrepareAgain` is "prepare_again"
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -43,56 +42,37 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class TrainSetup(Message):
-    """The part of a setup for a process that trains: see `features.training.worker`.
-
-    begun_ns: the start of the command. width, terminal: of the console on which the text of process 0 appears.
-    """
+    """The part of a setup for a process that trains: see `features.training.worker`."""
 
     workdir: str
     command: tuple[str, ...]
-    begun_ns: int
+    begun_ns: int  # the start of the command
     beat_s: float = 1.0
-    width: int = 80
-    terminal: bool = False
+    width: int = 80  # of the console on which the text of process 0 appears
+    terminal: bool = False  # whether that console is one
 
 
 class Setup(Message):
-    """What a worker process is and which devices it starts.
+    """What a worker process is and which devices it starts."""
 
-    Attributes:
-      platform, devices: cpu, gpu or tpu, and how many devices all processes of the group have together.
-      module: the module that the process runs.
-      worker: its name in records.
-      experiment: a name or an absolute path.
-      environment: variables of the process.
-      cores: the number of cores that the device of a kernel may use; None: one for each device.
-      order: the cores to take first.
-      concurrent_collectives: see `start.threads`; None: the default.
-      processes: the number of processes of the group. trainings: of concurrent trainings, each on all devices.
-      world: the position in the process group. co_runners: the position among concurrent trainings.
-      source: the copy of this package to run, as in `source.of`; None: that of the parent.
-      target: absent hardware to compile for.
-      machine, cache: the manifest and the folder for compiled programs, for processes that train.
-    """
-
-    platform: str
-    devices: int
-    module: str = "jaxbench.worker"
-    worker: str = ""
-    experiment: str = ""
+    platform: str  # cpu, gpu or tpu
+    devices: int  # of all processes of the group together
+    module: str = "jaxbench.worker"  # that the process runs
+    worker: str = ""  # its name in records
+    experiment: str = ""  # a name or an absolute path
     config: Fields = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
-    cores: int | None = None
-    order: tuple[int, ...] = ()
-    concurrent_collectives: int | None = None
-    processes: int = 1
-    trainings: int = 1
-    world: Position | None = None
-    co_runners: Position | None = None
-    source: dict[str, str] | None = None
-    target: str = ""
-    machine: Machine = field(default_factory=Machine)
-    cache: str = ""
+    environment: dict[str, str] = field(default_factory=dict)  # variables to add
+    cores: int | None = None  # that the device of a kernel may use; None: one for each device
+    order: tuple[int, ...] = ()  # the cores to take first: those that are least loaded
+    concurrent_collectives: int | None = None  # see `start.threads`; None: the default
+    processes: int = 1  # of the group
+    trainings: int = 1  # at the same time, each on all devices
+    world: Position | None = None  # in the process group
+    co_runners: Position | None = None  # among concurrent trainings
+    source: dict[str, str] | None = None  # the copy of this package to run, as in `source.of`; None: the parent's
+    target: str = ""  # absent hardware to compile for
+    machine: Machine = field(default_factory=Machine)  # the manifest, for processes that train
+    cache: str = ""  # the folder for compiled programs
     train: TrainSetup | None = None
 
 
@@ -100,22 +80,21 @@ class Setup(Message):
 
 
 class Ready(Message):
-    """The process has its devices. cpus: those that it may use; None: unknown. environment: variables that change its
-    speed. processes: of its group."""
+    """The process has its devices."""
 
-    cpus: tuple[int, ...] | None
-    environment: dict[str, str]
-    processes: int = 1
+    cpus: tuple[int, ...] | None  # that it may use; None: the system does not say
+    environment: dict[str, str]  # variables that change its speed
+    processes: int = 1  # of its group
 
 
 class Failed(Message):
-    """The request failed in `stage`. unsupported: the strategy cannot take the model. refused: by a UserError."""
+    """The request failed in `stage`."""
 
     stage: str
-    reason: str
-    detail: str = ""
-    unsupported: bool = False
-    refused: bool = False
+    reason: str  # on one line
+    detail: str = ""  # the end of the traceback
+    unsupported: bool = False  # the strategy cannot take the model
+    refused: bool = False  # by a UserError
 
 
 class MoreThreads(Message):
@@ -129,44 +108,36 @@ class Idle(Message):
 
 
 class Recorded(Message):
-    """A record to append. steps: the block length of a point that was prepared; 0: not found yet."""
+    """A record to append."""
 
     record: Record
-    steps: int = 0
+    steps: int = 0  # the block length of a point that was prepared; 0: not found yet
 
 
 class Same(Message):
-    """same: the process has compiled the program that another process has checked."""
-
-    same: bool
+    same: bool  # the process has compiled the program that another process has checked
 
 
 class Paced(Message):
-    """steps: the block length."""
-
-    steps: int
+    steps: int  # the block length
 
 
 class Compiled(Message):
-    """Numbers of a compiled point. Bytes are per device.
-
-    whole_bytes: for one device that computes the reference, with the activations of the whole batch. loop: the point
-    is also timed in a loop on the device.
-    """
+    """Numbers of a compiled point. Bytes are per device."""
 
     compile_s: float
     peak_bytes: int | None
     flops: float
     temp_bytes: int | None = None
-    whole_bytes: int = 0
-    loop: bool = False
+    whole_bytes: int = 0  # of one device that computes the reference, with the activations of the whole batch
+    loop: bool = False  # the point is also timed in a loop on the device
 
 
 class Ran(Message):
-    """One step ran within the limit. Bytes per device, by the compiler and as the device counts them."""
+    """One step ran within the limit. Bytes are per device."""
 
-    peak_bytes: int | None
-    measured_bytes: int | None
+    peak_bytes: int | None  # that the compiler expected
+    measured_bytes: int | None  # as the device counts them; None: it does not
 
 
 class Explained(Message):
@@ -180,21 +151,18 @@ class Explained(Message):
 
 
 class Description(Message):
-    """A model, as `jaxbench try` shows it.
-
-    largest: (path, shape) of the largest parameters. draws: the loss uses random numbers. training: a sentence.
-    """
+    """A model, as `jaxbench try` shows it."""
 
     name: str
     unit: str
     parameters: int
     arrays: int
-    largest: tuple[tuple[str, str], ...]
+    largest: tuple[tuple[str, str], ...]  # (path, shape) of the largest parameters
     flops_per_example: float
     loss: str
-    draws: bool
+    draws: bool  # the loss uses random numbers
     state_numbers: int
-    training: str
+    training: str  # a sentence
     notes: tuple[str, ...]
     strategies: tuple[str, ...]
 
@@ -216,23 +184,21 @@ class Request(Message, Generic[Answer]):
 
 
 class Prepare(Request[Recorded]):
-    """Compiles and checks a point. loss: its kind, which takes a second to find. paced: find the block length, too.
-
-    reference: here and in other requests, what another process has made for the point of a user's own step; see
-      `own_step.bench.OwnProof`."""
+    """Compiles and checks a point."""
 
     point: Fields
-    loss: str = ""
-    paced: bool = True
+    loss: str = ""  # its kind, if another process has found it, which takes a second
+    paced: bool = True  # finds the block length, too
+    # Here and below: what another process has made for the point of a user's own step; see `own_step.bench.OwnProof`.
     reference: Fields = field(default_factory=dict)
 
 
 class PrepareAgain(Request[Same]):
-    """Prepares a point that another process has checked. program_sha256: of its program. steps: the block length."""
+    """Prepares a point that another process has checked."""
 
     point: Fields
-    program_sha256: str
-    steps: int
+    program_sha256: str  # of the checked program: a check holds only for the same one
+    steps: int  # the block length
     reference: Fields = field(default_factory=dict)
 
 
@@ -243,14 +209,13 @@ class Pace(Request[Paced]):
 
 
 class Round(Request[Recorded]):
-    """Visits a prepared point. double: with the second clock. steps: the block length; None: as it was found. last:
-    checks the state that the visit leaves."""
+    """Visits a prepared point."""
 
     point: str
     round: int
-    double: bool = True
-    steps: int | None = None
-    last: bool = False
+    double: bool = True  # with the second clock
+    steps: int | None = None  # the block length; None: as it was found
+    last: bool = False  # checks the state that the visit leaves
 
 
 class Compile(Request[Compiled]):
@@ -259,11 +224,11 @@ class Compile(Request[Compiled]):
 
 
 class CompileFor(Request[Recorded]):
-    """Compiles a point for the target. text: the file for the compiled text; "": none. options: of the compiler."""
+    """Compiles a point for the target."""
 
     point: Fields
-    text: str = ""
-    options: Fields = field(default_factory=dict)
+    text: str = ""  # the file for the compiled text; "": none
+    options: Fields = field(default_factory=dict)  # of the compiler
 
 
 class RunWithin(Request[Ran]):
@@ -291,13 +256,11 @@ class Try(Request[Tried]):
 
 
 class Refer(Request[Same]):
-    """Writes the reference of a user's own step into a file, for the processes of other device counts.
-
-    runs: whether the file has the results of the first steps; if not, only the step itself, and nothing is run."""
+    """Writes the reference of a user's own step into a file, for the processes of other device counts."""
 
     point: Fields
     file: str
-    runs: bool = True
+    runs: bool = True  # with the results of the first steps; if not, only the step itself, and nothing is run
 
 
 class Explain(Request[Explained]):
@@ -334,15 +297,12 @@ class Devices(Message):
 
 
 class HostFacts(LaunchMessage):
-    """The facts of a process of the launch. Those in `launch.SAME` must be equal in all processes.
-
-    order: the free cores of its host. cpu_quota: of its container. device: the only accelerator that it takes.
-    """
+    """The facts of a process of the launch. Those in `launch.SAME` must be equal in all processes."""
 
     host: str
-    order: tuple[int, ...]
-    cpu_quota: float | None
-    device: int | None
+    order: tuple[int, ...]  # the free cores of its host
+    cpu_quota: float | None  # of its container
+    device: int | None  # the only accelerator that it takes
     devices: Devices
     versions: dict[str, str]
     source: str
@@ -351,16 +311,16 @@ class HostFacts(LaunchMessage):
 
 
 class Unfit(LaunchMessage):
-    """The process cannot measure. error: a sentence."""
+    """The process cannot measure."""
 
-    error: str
+    error: str  # a sentence
     host: str
 
 
 class OfChild(LaunchMessage):
-    """About one worker. child: its number."""
+    """About one worker."""
 
-    child: int
+    child: int  # its number in the launch
 
 
 class Start(OfChild):
@@ -368,9 +328,7 @@ class Start(OfChild):
 
 
 class Send(OfChild):
-    """line: a request to the worker."""
-
-    line: Fields
+    line: Fields  # a request to the worker
 
 
 class LetGo(OfChild):
@@ -388,17 +346,15 @@ class Exit(LaunchMessage):
 
 
 class Answered(OfChild):
-    """answer: a line of the worker."""
-
-    answer: Fields
+    answer: Fields  # a line of the worker
 
 
 class Ended(OfChild):
-    """The worker has ended. code, how: see `Child.end`. log: the end of its log."""
+    """The worker has ended."""
 
-    code: int
+    code: int  # as from `Child.end`
     how: str
-    log: str
+    log: str  # the end of its log: the file is on the other host
 
 
 LAUNCH_MESSAGES: tuple[type[LaunchMessage], ...] = (

@@ -17,6 +17,8 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -44,15 +46,13 @@ class StageError(Exception):
         self.stage = stage
 
 
-class stage:
+@dataclass
+class stage(AbstractContextManager[None]):
     """A context that adds its stage to an error and, if the error passed through the user's file, the line there."""
 
-    def __init__(self, name: str):
-        self.name = name
+    name: str
 
-    def __enter__(self) -> None:
-        pass
-
+    # Not a generator with `contextmanager`, which would add its own lines to the traceback in the failure record.
     def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception):
             raise StageError(self.name) from discovery.with_user_line(error)
@@ -67,27 +67,7 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides what it means
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # the output of libraries must not mix with the answers
-    serve(follow(sys.stdin), answers, requests, make, handle)
-
-
-def follow(stdin: TextIO) -> Iterator[str]:
-    """Yields the lines of `stdin`, and ends the process when stdin ends. The blocked thread costs no time."""
-    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-
-    def read() -> None:
-        for line in stdin:
-            lines.put(line)
-        os._exit(0)  # answers are flushed one by one: nothing is lost
-
-    threading.Thread(target=read, daemon=True).start()
-    while True:
-        yield lines.get()
-
-
-def serve(
-    lines: Iterator[str], answers: TextIO, requests: Iterable[type[Request]], make: Make[State], handle: Handle[State]
-) -> None:
-    """Answers the requests one after the other; `lines` never ends."""
+    lines = follow(sys.stdin)
     setup = message_of(json.loads(next(lines)), [Setup])
     if setup.platform == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
         here = setup.world.devices_here if setup.world else None
@@ -97,9 +77,8 @@ def serve(
     def begin() -> State:
         if setup.target:
             return make(setup, start.target_devices(targets.parse(setup.target)))
-        threads = setup.concurrent_collectives
-        if threads is None:
-            threads = start.CONCURRENT_COLLECTIVES
+        learned = setup.concurrent_collectives
+        threads = start.CONCURRENT_COLLECTIVES if learned is None else learned
         devices = start.start(
             setup.platform, setup.devices, cores=setup.cores, concurrent_collectives=threads, place=setup.world
         )
@@ -123,6 +102,20 @@ def serve(
 
     for line in lines:
         send(_attempt(partial(answer, line)))
+
+
+def follow(stdin: TextIO) -> Iterator[str]:
+    """Yields the lines of `stdin`, and ends the process when stdin ends. The blocked thread costs no time."""
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in stdin:
+            lines.put(line)
+        os._exit(0)  # answers are flushed one by one: nothing is lost
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        yield lines.get()
 
 
 def surroundings() -> Ready:

@@ -57,7 +57,7 @@ def decode(kind: type[T], value: object) -> T:
     return typing.cast(T, _decoder(typing.cast(Hashable, kind))(value))
 
 
-@functools.cache
+@functools.cache  # a run has thousands of records of the same few types
 def _decoder(kind: Hashable) -> Decoder:
     if dataclasses.is_dataclass(kind):
         return _object_decoder(kind)
@@ -77,16 +77,14 @@ def _decoder(kind: Hashable) -> Decoder:
         return lambda value: tuple(map(part, _typed(value, list, "a list")))
     if origin is tuple:
         decoders = [_decoder(part) for part in parts]
-        return lambda value: tuple(
-            part(each) for part, each in zip(decoders, _typed(value, list, "a list"), strict=True)
-        )
+        return lambda value: tuple(d(v) for d, v in zip(decoders, _typed(value, list, "a list"), strict=True))
     return _scalar_decoder(kind, origin, parts)
 
 
 def _scalar_decoder(kind: Any, origin: object, parts: tuple[Any, ...]) -> Decoder:
     if origin is typing.Literal:
         words = " or ".join(map(repr, parts))
-        legal = {(type(part), part) for part in parts}
+        legal = {(type(part), part) for part in parts}  # with types, because True == 1 in Python
         return lambda value: value if (type(value), value) in legal else _refuse(value, words)
     if kind in (Any, object):
         return lambda value: value
@@ -119,7 +117,7 @@ def _tagged_decoder(kinds: tuple[Any, ...]) -> Decoder:
 def _object_decoder(kind: Any) -> Decoder:
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = {field.name: _decoder(hints[field.name]) for field in dataclasses.fields(kind)}
-    missing = dataclasses.MISSING
+    missing = dataclasses.MISSING  # None is a legal default
     required = [f.name for f in dataclasses.fields(kind) if f.default is missing and f.default_factory is missing]
 
     def decoded(value: object) -> object:
@@ -129,7 +127,7 @@ def _object_decoder(kind: Any) -> Decoder:
                 raise ValueError(f"unknown field '{name}'")
             try:
                 values[name] = fields[name](each)
-            except ValueError as error:
+            except ValueError as error:  # of nested documents, the names add up to a path
                 raise ValueError(f"{name}: {error}") from error
         if absent := [name for name in required if name not in values]:
             raise ValueError(f"no field '{absent[0]}'")
@@ -142,6 +140,7 @@ def _object_decoder(kind: Any) -> Decoder:
 
 
 def _typed(value: object, kind: type[T], words: str) -> T:
+    # JSON has lists only; a tuple comes from a document that never was JSON.
     if type(value) is kind or (kind is list and type(value) is tuple):
         return typing.cast(T, value)
     _refuse(value, words)
@@ -156,7 +155,7 @@ def plain(value: object) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, tuple | list):
-        items = value._asdict() if hasattr(value, "_asdict") else value
+        items = value._asdict() if hasattr(value, "_asdict") else value  # a named tuple
         return plain(items) if isinstance(items, dict) else [plain(each) for each in items]
     if isinstance(value, dict):
         return {name: plain(each) for name, each in value.items()}
@@ -166,9 +165,8 @@ def plain(value: object) -> Any:
 def digest(document: Mapping[str, object], before: str = "") -> str:
     """The sha256 of the document without its own hash, as canonical JSON (sorted names, no spaces), and of the hash of
     the document before it in a chain. Raises ValueError if a number is not finite."""
-    content = {name: value for name, value in document.items() if name != SHA256} | (
-        {"before": before} if before else {}
-    )
+    content = {name: value for name, value in document.items() if name != SHA256}
+    content |= {"before": before} if before else {}
     try:
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     except ValueError as error:

@@ -35,7 +35,7 @@ FACTS = {  # fields of a manifest that identify a machine, with their names in s
     KERNEL: "kernel",
     "identity.product_s": "processor seconds of the reference product",
 }
-FIELDS = tuple(dict.fromkeys(name.partition(".")[0] for name in FACTS))  # the manifest's top level
+FIELDS = tuple(dict.fromkeys(name.partition(".")[0] for name in FACTS))  # the manifest's keys that hold them
 # Relative. A virtual machine measures its nominal clock, so that varies, too.
 TOLERANCE = {"identity.nominal_hz": 0.02, "identity.product_s": 0.15}
 Differences = dict[str, tuple[Any, Any]]
@@ -47,21 +47,21 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
     then, now: manifests, or the `machine` entry of a machine profile. CPU devices are created on demand, so their
     number is ignored. The reference product is compared only between equal versions of its library.
     """
-    left, right = (flatten({name: each[name] for name in FIELDS if name in each}) for each in (then, now))
+    left, right = (flatten({name: about[name] for name in FIELDS if name in about}) for about in (then, now))
     ignored = {"devices"} if left.get("platform") == right.get("platform") == "cpu" else set()
     if left.get("identity.product_by") != right.get("identity.product_by"):
         ignored.add("identity.product_s")
     found: Differences = {}
     for name in FACTS.keys() - ignored:
         a, b = left.get(name), right.get(name)
-        if a is None or b is None or a == b:
+        if a is None or b is None or a == b:  # an unknown fact proves no difference
             continue
         if name in TOLERANCE and max(a, b) <= (1 + TOLERANCE[name]) * min(a, b):
             continue
         if name == "identity.instruction_sets":  # the words of each list that the other lacks
             a, b = (" ".join(sorted(words)) or "none" for words in ({*a} - {*b}, {*b} - {*a}))
         found[name] = (a, b)
-    return {name: found[name] for name in FACTS if name in found}
+    return {name: found[name] for name in FACTS if name in found}  # a set has no order, and sentences need one
 
 
 def hardware(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
@@ -124,15 +124,14 @@ def _model_facts(record: PointRecord | CaseRecord) -> dict[str, Any]:
 def model_differences(a: PointRecord | CaseRecord, b: PointRecord | CaseRecord) -> Differences:
     """{fact: (value of a, value of b)} of the facts that differ; {} for the same model."""
     left, right = _model_facts(a), _model_facts(b)
-    if left.keys() != right.keys():
+    if left.keys() != right.keys():  # a step and a case
         return {"kind": (a.kind, b.kind)}
-    same = {
-        name: math.isclose(value, right[name], rel_tol=EXACT)
-        if isinstance(value, int | float) and isinstance(right[name], int | float)
-        else value == right[name]
-        for name, value in left.items()
-    }
-    return {name: (left[name], right[name]) for name in left if not same[name]}
+
+    def same(x: Any, y: Any) -> bool:
+        numbers = isinstance(x, int | float) and isinstance(y, int | float)  # None: unknown in both or a difference
+        return math.isclose(x, y, rel_tol=EXACT) if numbers else x == y
+
+    return {name: (left[name], right[name]) for name in left if not same(left[name], right[name])}
 
 
 def model_sentence(found: Differences, then: str, now: str) -> str:

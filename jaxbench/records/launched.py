@@ -15,18 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from jaxbench.core import store
 from jaxbench.core.schema import Record
-from jaxbench.core.store import (
-    CONFIG,
-    LAUNCH,
-    MANIFEST,
-    RECORDS,
-    RunFolder,
-    chained,
-    read_json,
-    write_atomic,
-    write_json,
-)
+from jaxbench.core.store import CONFIG, LAUNCH, MANIFEST, RECORDS, RunFolder, write_json
 from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, flatten
@@ -38,19 +29,12 @@ SESSIONS = 1000  # the offset between the session numbers of two jobs, so that n
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job with its own run folder.
+    """A job with its own run folder."""
 
-    Attributes:
-      folder: its run folder, within the workdir.
-      nodes: how many nodes it uses.
-      text: a description for people.
-      id: its id in the queue; "" before the engine has accepted it.
-    """
-
-    folder: str
-    nodes: int
-    text: str
-    id: str
+    folder: str  # its run folder, within the workdir
+    nodes: int  # how many it uses
+    text: str  # a description for people
+    id: str  # in the queue; "" before the engine has accepted it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,23 +53,23 @@ def note(workdir: Path, engine: str, command: Sequence[str], job: Job) -> None:
     Raises UserError if the folder has jobs of another command.
     """
     launch = Launch(engine=engine, command=tuple(command))
-    before = read(workdir) if is_launched(workdir) else launch
+    before = read(workdir) if is_launched(workdir) else launch  # each call of a command adds its jobs one by one
     if before.command != launch.command:
         raise UserError(
             f"'{workdir}' has jobs of another command ({' '.join(before.command)}): choose a new --workdir."
         )
     if not is_launched(workdir) and (workdir / CONFIG).exists():
         raise UserError(f"'{workdir}' is the folder of a run that was not launched: choose a new --workdir.")
-    jobs = {each.folder: each for each in (*before.jobs, job)}.values()
+    jobs = {each.folder: each for each in (*before.jobs, job)}.values()  # the new one in place of the old one
     workdir.mkdir(parents=True, exist_ok=True)
     _write(workdir, dataclasses.replace(launch, jobs=tuple(sorted(jobs, key=lambda each: each.nodes))))
 
 
 def forget(workdir: Path, folder: str) -> None:
     """Removes a job that the engine refused from the list. Without any job left, the list itself is deleted."""
-    about = read(workdir)
-    if jobs := [job for job in about.jobs if job.folder != folder]:
-        _write(workdir, dataclasses.replace(about, jobs=tuple(jobs)))
+    launch = read(workdir)
+    if jobs := [job for job in launch.jobs if job.folder != folder]:
+        _write(workdir, dataclasses.replace(launch, jobs=tuple(jobs)))
     else:
         (workdir / LAUNCH).unlink()
 
@@ -101,7 +85,8 @@ def is_launched(workdir: Path) -> bool:
 
 def read(workdir: Path) -> Launch:
     """The list of jobs. Raises UserError if the file is damaged."""
-    return read_json(workdir / LAUNCH, partial(decode, Launch), "restore it, or launch again in a new --workdir.")
+    advice = "restore it, or launch again in a new --workdir."
+    return store.read_json(workdir / LAUNCH, partial(decode, Launch), advice)
 
 
 def _write(workdir: Path, launch: Launch) -> None:
@@ -113,26 +98,25 @@ def gather(workdir: Path) -> None:
 
     Raises UserError if no job has begun, if the job is a training, or if records are damaged or of different configs.
     """
-    about = read(workdir)
-    if about.command[:1] == ("train",):
-        raise UserError(f"the job in '{workdir}' is a training: its page is in {about.jobs[0].folder}.")
-    begun = [job for job in about.jobs if (workdir / job.folder / MANIFEST).exists()]
+    launch = read(workdir)
+    if launch.command[:1] == ("train",):
+        raise UserError(f"the job in '{workdir}' is a training: its page is in {launch.jobs[0].folder}.")
+    begun = [job for job in launch.jobs if (workdir / job.folder / MANIFEST).exists()]
     waiting = [
-        f"{job.text}: {f'{about.engine} job {job.id} has not begun' if job.id else 'not begun'}."
-        for job in about.jobs if job not in begun
+        f"{job.text}: {f'{launch.engine} job {job.id} has not begun' if job.id else 'not begun'}."
+        for job in launch.jobs if job not in begun
     ]  # fmt: skip
     if not begun:
         raise UserError(f"no job of '{workdir}' has begun: {' '.join(waiting)}")
     parts = [RunFolder(workdir / job.folder) for job in begun]
-    first = [job.nodes * SESSIONS for job in begun]
+    first = [job.nodes * SESSIONS for job in begun]  # of its nodes, and not of its place: more jobs may begin later
     config, manifest = _config(parts), _manifest(parts, first)
     # Rounds of two jobs share no drift, so each job keeps sessions of its own.
-    records = [
-        _moved_record(each, session) for part, session in zip(parts, first, strict=True) for each in part.records()
-    ]
+    of_parts = zip(parts, first, strict=True)
+    records = [_moved_record(record, session) for part, session in of_parts for record in part.records()]
     write_json(workdir / CONFIG, config)
     write_json(workdir / MANIFEST, {**manifest, "waiting": waiting})
-    write_atomic(workdir / RECORDS, chained(records, config))
+    store.write_atomic(workdir / RECORDS, store.chained(records, config))  # new hashes: the lines before differ
 
 
 def _config(parts: Sequence[RunFolder]) -> dict[str, Any]:
@@ -140,6 +124,7 @@ def _config(parts: Sequence[RunFolder]) -> dict[str, Any]:
     configs = [part.config() for part in parts]
     first = flatten(configs[0])
     for part, other in zip(parts, map(flatten, configs), strict=True):
+        # How a report looks changes no number.
         names = (name for name in first.keys() | other.keys() if not name.startswith(("report.", DEVICES)))
         if differing := sorted(name for name in names if first.get(name) != other.get(name)):
             raise UserError(f"'{part.path}' and '{parts[0].path}' have different configs ({', '.join(differing)}).")
@@ -153,10 +138,9 @@ def _manifest(parts: Sequence[RunFolder], first: Sequence[int]) -> Manifest:
     plans = [manifest.get("plan", {}) for manifest in manifests]
     points = {point["point"]: point for plan in plans for point in plan.get("points", ())}
     workers = {
-        _moved(name, session): about
-        for manifest, session in zip(manifests, first, strict=True)
-        for name, about in manifest.get("workers", {}).items()
-    }
+        _moved(name, session): surroundings for manifest, session in zip(manifests, first, strict=True)
+        for name, surroundings in manifest.get("workers", {}).items()
+    }  # fmt: skip
     apart = []
     for part, manifest in zip(parts[1:], manifests[1:], strict=True):
         found = identity.differences(manifests[0], manifest)
@@ -165,11 +149,8 @@ def _manifest(parts: Sequence[RunFolder], first: Sequence[int]) -> Manifest:
             differing = "; ".join(f"{identity.FACTS[name]} {a!r} and {b!r}" for name, (a, b) in found.items())
             apart.append(f"{parts[0].path.name} and {part.path.name}: {differing}.")
     # Each job has planned its own device count; together they are the plan of one run.
-    plan: Plan = {
-        **plans[0],
-        "points": [*points.values()],
-        "processes": max(int(each.get("processes", 1)) for each in plans),
-    }
+    processes = max(int(each.get("processes", 1)) for each in plans)
+    plan: Plan = {**plans[0], "points": [*points.values()], "processes": processes}
     return {**manifests[0], "plan": plan, "workers": workers, "apart": apart}
 
 

@@ -13,19 +13,15 @@ from jaxbench.records.documents import JsonObject
 
 
 class Git(TypedDict, total=False):
-    """The checkout that the package runs from; {} for an installed wheel. ref: of another commit, as in `ab`."""
+    """The checkout that the package runs from; {} for an installed wheel."""
 
     commit: str
-    dirty: bool
-    ref: str
+    dirty: bool  # files differ from the commit, so it does not say what was measured
+    ref: str  # of another commit, as in `ab`
 
 
 class Machine(TypedDict, total=False):
-    """A machine, as `machine.manifest.probe` describes it.
-
-    hosts: of the processes of a launch. free_cores: the cores that nothing else uses, first. cpu_quota: the number of
-    cores that a container may use. identity: see `records.identity`.
-    """
+    """A machine, as `machine.manifest.probe` describes it."""
 
     platform: str
     device_kind: str
@@ -34,43 +30,40 @@ class Machine(TypedDict, total=False):
     device_kinds: list[str]
     platform_version: str
     cores: int
-    cpu_quota: float | None
+    cpu_quota: float | None  # the number of cores that a container may use
     affinity: bool
     cpu_model: str
-    identity: dict[str, Any]
+    identity: dict[str, Any]  # see `records.identity`
     memory_bytes: int | None
     device_memory_bytes: int | None
-    cache_bytes: int | None
+    cache_bytes: int | None  # of the processor's last-level cache
     os: str
     python: str
     versions: dict[str, str]
     source_sha256: str
     git: Git
-    environment: dict[str, str]
-    free_cores: list[int]
-    hosts: list[str]
+    environment: dict[str, str]  # variables that change speed
+    free_cores: list[int]  # the least loaded ones first
+    hosts: list[str]  # of the processes of a launch
 
 
 class LookEntry(TypedDict):
-    """A look at the intervals after `rounds` rounds. point, half_width: the widest interval, and half of its width."""
+    """A look at the intervals after `rounds` rounds."""
 
     rounds: int
-    ended: str
-    point: str
-    half_width: float
-    spent_s: float
+    ended: str  # why the run ended at this look; "": it went on
+    point: str  # the one with the widest interval
+    half_width: float  # of that interval
+    spent_s: float  # on rounds, compiling excluded
 
 
 class Auto(TypedDict, total=False):
-    """The rounds of a run with measure.rounds=auto. ended: why they ended; "": they have not.
-
-    rounds_each: of each process, in older plans, where processes ran in sequence.
-    """
+    """The rounds of a run with measure.rounds=auto."""
 
     budget_s: float
-    ended: str
+    ended: str  # why they ended; "": they have not
     looks: list[LookEntry]
-    rounds_each: int
+    rounds_each: int  # of each process, in older plans, where processes ran in sequence
 
 
 class PlannedPoint(TypedDict, total=False):
@@ -86,18 +79,18 @@ class PlannedPoint(TypedDict, total=False):
 class Plan(TypedDict, total=False):
     """What a run is asked to measure."""
 
-    measures: str
-    view: str
+    measures: str  # cases | levers | compiled | absent: steps over device counts
+    view: str  # of cases
     experiment: str
     platform: str
-    processes: int
+    processes: int  # that own the devices of a point; the most of any point
     rounds: int
     blocks: int
-    sets: int
+    sets: int  # of worker processes; absent in older plans
     auto: Auto
-    swept: list[str]
-    compiler_sets: dict[str, tuple[str, str]]
-    left_out: list[str]
+    swept: list[str]  # levers with several values
+    compiler_sets: dict[str, tuple[str, str]]  # (options, source) by name
+    left_out: list[str]  # sentences
     devices: list[int]
     models: dict[str, JsonObject]
     points: list[PlannedPoint]
@@ -113,16 +106,16 @@ class Session(TypedDict, total=False):
 
 
 class Surroundings(TypedDict, total=False):
-    """Of a worker: the CPUs that it may use, its variables, and its processes and hosts if there are several."""
+    """Of a worker."""
 
-    cpus: list[int] | None
+    cpus: list[int] | None  # that it may use
     environment: dict[str, str]
-    processes: int
-    hosts: list[str]
+    processes: int  # of a world; absent for one
+    hosts: list[str]  # of each process, if there are several
 
 
 class Manifest(Machine, total=False):
-    """workers: the CPUs and variables of each process, by its name in records. target: of a run that only compiles."""
+    """What was measured, with what, and where."""
 
     started: str
     command: list[str]
@@ -132,8 +125,8 @@ class Manifest(Machine, total=False):
     config_sha256: str
     plan: Plan
     sessions: list[Session]
-    workers: dict[str, Surroundings]
-    target: str
+    workers: dict[str, Surroundings]  # by their names in records
+    target: str  # of a run that only compiles
     waiting: list[str]  # sentences about the jobs of a launch that have not ended
     apart: list[str]  # sentences about the machines of its jobs that differ
 
@@ -151,21 +144,18 @@ class Rate(TypedDict, total=False):
 
 
 class Peak(Rate, total=False):
-    """The highest rate of a kernel, in FLOP/s or bytes/s (`quantity`), on `cores` cores of a CPU.
+    """The highest rate of a kernel."""
 
-    level: of memory, for a rate in bytes. again: the rate on the rounds that did not select this row.
-    """
-
-    quantity: str
+    quantity: str  # flop_per_s | bytes_per_s
     dtype: str
     platform: str
-    cores: int | None
-    level: str
+    cores: int | None  # of a CPU
+    level: str  # memory | cache, for a rate in bytes
     impl: str
     shape: str
     elements: int | None
-    again: float
-    note: str
+    again: float  # the rate on the rounds that did not select this row
+    note: str  # which rounds selected and which measured
 
 
 class LaunchCost(Rate, total=False):
@@ -185,10 +175,7 @@ class CopyRate(Rate, total=False):
 
 
 class LinkFit(TypedDict, total=False):
-    """Latency (alpha) and bandwidth (beta) of a collective over `devices` devices.
-
-    bus_bytes_per_s: beta as bus bandwidth. misfit: the largest relative error of the line; absent in older profiles.
-    """
+    """Latency (alpha) and bandwidth (beta) of a collective over `devices` devices."""
 
     op: str
     dtype: str
@@ -204,17 +191,17 @@ class LinkFit(TypedDict, total=False):
     beta_bytes_per_s: float
     beta_bytes_per_s_lo: float | None
     beta_bytes_per_s_hi: float | None
-    bus_bytes_per_s: float | None
-    misfit: float
+    bus_bytes_per_s: float | None  # beta as bus bandwidth; None on one device
+    misfit: float  # the largest relative error of the line; absent in older profiles
     run: str
 
 
 class MachineProfile(TypedDict, total=False):
-    """The keys of `machine.json`. made_of: when the runs that it was made from were started."""
+    """The keys of `machine.json`."""
 
     schema: int
     made: str
-    made_of: list[str]
+    made_of: list[str]  # when the runs that it was made from were started
     machine: Machine
     peaks: list[Peak]
     launch: list[LaunchCost]

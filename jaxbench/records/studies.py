@@ -11,59 +11,48 @@ SEARCH, LONGEST, REMAT_LAW = "search.json", "longest.json", "remat_law.json"
 
 @dataclass(frozen=True, kw_only=True)
 class CompiledBatch:
-    """peak_bytes: predicted for one device. refused: the compiler's message if it does not fit."""
+    """One batch that was compiled."""
 
     batch: int
-    peak_bytes: float
-    refused: str = ""
+    peak_bytes: float  # predicted for one device
+    refused: str = ""  # the compiler's message if it does not fit
 
 
 @dataclass(frozen=True, kw_only=True)
 class TriedBatch:
-    """One batch that was run. peak_bytes: the predicted memory. measured_bytes: in use while it ran. None: unknown."""
+    """One batch that was run."""
 
     batch: int
     ok: bool
     reason: str = ""
-    peak_bytes: float | None = None
-    measured_bytes: float | None = None
+    peak_bytes: float | None = None  # the predicted memory; None: unknown
+    measured_bytes: float | None = None  # in use while it ran; None: unknown
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """The search for the largest batch, in search.json.
-
-    Attributes:
-      point, levers: what was compiled, with other batches.
-      limit_bytes: the memory of a device.
-      step: batches are multiples of it.
-      tried: by batch, ascending.
-      predicted: the largest batch that should fit by the prediction.
-      proven: the batches that were run.
-      largest: the largest batch that ran; 0 if none did.
-      error: predicted / measured memory - 1 for the largest batch that ran; None: not measured.
-    """
+    """The search for the largest batch, in search.json."""
 
     schema: Literal[1] = 1
-    point: str = ""
+    point: str = ""  # what was compiled, with other batches
     levers: dict[str, str] = field(default_factory=dict)
-    limit_bytes: float
+    limit_bytes: float  # the memory of a device
     limit_source: str
-    step: int = 1
-    tried: tuple[CompiledBatch, ...]
-    predicted: int
-    proven: tuple[TriedBatch, ...]
-    largest: int
-    error: float | None = None
+    step: int = 1  # batches are multiples of it
+    tried: tuple[CompiledBatch, ...]  # by batch, ascending
+    predicted: int  # the largest batch that should fit by the prediction
+    proven: tuple[TriedBatch, ...]  # the batches that were run
+    largest: int  # the largest batch that ran; 0 if none did
+    error: float | None = None  # predicted / measured memory - 1 for the largest batch that ran; None: not measured
 
 
 @dataclass(frozen=True, kw_only=True)
 class LongestOn:
-    """The longest sequence on one device count. tried: (length, peak bytes of a device), ascending."""
+    """The longest sequence on one device count."""
 
     devices: int
     longest: int
-    tried: tuple[tuple[int, float], ...]
+    tried: tuple[tuple[int, float], ...]  # (length, peak bytes of a device), ascending
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +67,11 @@ class Longest:
 
 @dataclass(frozen=True, kw_only=True)
 class Depth:
-    """The scratch memory of a step with this number of blocks; None: it does not fit, or nothing is known."""
+    """The scratch memory of a step with this number of blocks."""
 
     remat: str
     blocks: int
-    temp_bytes: float | None
+    temp_bytes: float | None  # None: it does not fit, or nothing is known
 
 
 @dataclass(frozen=True, kw_only=True)

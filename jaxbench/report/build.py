@@ -22,10 +22,10 @@ KINDS = ("cases", "levers", "compiled")  # what a plan measures; "" are steps ov
 
 @dataclass(frozen=True, kw_only=True)
 class RunOutcome:
-    """Whether every requested point was measured and passed every check. If not, `sentences` give the reasons."""
+    """What a command needs for its exit code."""
 
-    ok: bool
-    sentences: list[str]
+    ok: bool  # every requested point was measured and passed every check
+    sentences: list[str]  # why not
 
 
 def write(
@@ -43,9 +43,14 @@ def write(
     if look is not None:
         found.config["report"] = {**found.config.get("report", {}), **look}
     try:
-        sentences = _report(found, console)
+        write_atomic(path / "summary.csv", found.csv())  # before the figures, which take the most time
+        made = found.page(views.pictures(found))
+        write_atomic(path / "report.html", page.render(made))
     except OSError as error:
         raise UserError(f"cannot write the report into '{path}' ({error.strerror}).") from error
+    if console is not None:
+        page.show(made, console)
+    sentences = found.shortfalls()
     return RunOutcome(ok=not sentences, sentences=sentences)
 
 
@@ -54,20 +59,10 @@ def find(path: Path) -> RunReport:
     if not path.is_dir():
         raise UserError(f"'{path}' is not a folder: give the results folder of a 'jaxbench run'.")
     if launched.is_launched(path):
-        launched.gather(path)
+        launched.gather(path)  # each time, because its jobs may have measured more since
     run = RunFolder(path)
     plan = run.manifest().get("plan")
     kind = str(plan.get("measures", "")) if isinstance(plan, dict) else ""
     if kind not in ("", *KINDS):
         raise UserError(f"'{path}' measures '{kind}': {did_you_mean(kind, KINDS)}")
     return compiled_report.find(run) if kind == "compiled" else run_report.find(run)
-
-
-def _report(report: RunReport, console: Console | None) -> list[str]:
-    """Writes summary.csv, the figures and the page, and prints it. Returns sentences on what is incomplete or wrong."""
-    write_atomic(report.path / "summary.csv", report.csv())
-    made = report.page(views.pictures(report))
-    write_atomic(report.path / "report.html", page.render(made))
-    if console is not None:
-        page.show(made, console)
-    return report.shortfalls()

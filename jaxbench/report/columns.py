@@ -18,23 +18,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.features.ablations import waterfall
 from jaxbench.levers import LEVERS
 from jaxbench.report import page, table
-from jaxbench.report.table import (
-    ALWAYS,
-    DISTINCT,
-    TEXT,
-    Column,
-    Get,
-    Kind,
-    Position,
-    Table,
-    giga,
-    milliseconds,
-    ratio,
-    share,
-    short_time,
-    take,
-    throughput,
-)
+from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Position, Table, take
 from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.statistics.contended import wall_s
 
@@ -66,10 +50,8 @@ def _lever(name: str, other: str = "") -> Column:
 
 def _outcome(name: str, terminal: int = 0) -> Column:
     """One number of an arm's short training."""
-    return Column(
-        name, lambda row: row.point.outcome(name), "{:.4g}".format, heading=name.replace("_", " "), on=L,
-        terminal=terminal, unit="1",
-    )  # fmt: skip
+    get, show = (lambda row: row.point.outcome(name)), "{:.4g}".format
+    return Column(name, get, show, heading=name.replace("_", " "), on=L, terminal=terminal, unit="1")
 
 
 def _explained(name: str) -> Get:
@@ -122,12 +104,11 @@ def _size(row: Row) -> str:
 
 
 def _elements_per_s(row: Row) -> Estimate | None:
-    known = row.timing.step_s.known and row.point.elements
-    return row.timing.step_s.under(row.point.elements) if known and row.point.elements else None
+    return row.timing.step_s.under(row.point.elements) if row.point.elements else None
 
 
 def _efficiency(row: Row) -> object:
-    if not row.timing.step_s.has_interval:
+    if not row.timing.step_s.has_interval:  # "no base" would then hide the true reason, too few rounds
         return None
     return "no base" if row.base is None else "base" if row.base is row.point else take(_claim("efficiency"), row)
 
@@ -139,7 +120,7 @@ def _throughput_unit(row: Row) -> str:
 
 
 def _seconds(value: float) -> str:
-    return short_time(Estimate(value=value))
+    return table.short_time(Estimate(value=value))
 
 
 def _percent(part: float) -> str:
@@ -148,6 +129,7 @@ def _percent(part: float) -> str:
 
 _bytes = partial(quantities.scaled, unit="B")
 
+# In the order of the tables for people; `Column.part` moves identity to the left and quality to the right.
 COLUMNS: tuple[Column, ...] = (
     *_defined_in("levers", _Shown("arm", "label", on=L, kind=TEXT, part=ID, terminal=ALWAYS)),
     *_defined_in("symbols",
@@ -168,21 +150,22 @@ COLUMNS: tuple[Column, ...] = (
         _Shown("size", _size, on=C, part=ID, terminal=ALWAYS)),
     _Shown("state", "state", on=T | L | C, kind=TEXT, style=str, part=QUALITY, terminal=ALWAYS, definition="verdicts"),
     *_defined_in("time-per-step",
-        _Shown("time per call", "timing.step_s", short_time, short="per call", on=C, terminal=ALWAYS, interval=2)),
-    _Shown("per iteration of the loop", "loop_s", short_time, on=C, definition="two-clocks-of-a-case"),
+        _Shown("time per call", "timing.step_s", table.short_time, short="per call", on=C, terminal=ALWAYS,
+               interval=2)),
+    _Shown("per iteration of the loop", "loop_s", table.short_time, on=C, definition="two-clocks-of-a-case"),
     *_defined_in("time-per-step",
-        Column("step_s", "timing.step_s", milliseconds, unit="s", bounds=True, heading="ms per step", on=T | L,
+        Column("step_s", "timing.step_s", table.milliseconds, unit="s", bounds=True, heading="ms per step", on=T | L,
                terminal=ALWAYS, interval=2),
         Column("samples", lambda row: row.timing.samples or None, unit="1", heading="blocks", on=T | L | C,
                part=QUALITY)),
     *_defined_in("throughput",
-        Column("throughput", "timing.examples_per_s.value", throughput, unit="`throughput_unit`", heading="{unit}/s",
-               on=T | L, terminal=3),
+        Column("throughput", "timing.examples_per_s.value", table.throughput, unit="`throughput_unit`",
+               heading="{unit}/s", on=T | L, terminal=3),
         Column("throughput_unit", _throughput_unit)),
     *_defined_in("speed-up-and-efficiency",
-        Column("speedup", "speedup", ratio, unit="1", bounds=True, heading="speed-up", on=T, terminal=2,
+        Column("speedup", "speedup", table.ratio, unit="1", bounds=True, heading="speed-up", on=T, terminal=2,
                interval=1, shown=_claim("speedup")),
-        Column("efficiency", "efficiency", share, unit="1", bounds=True, heading="efficiency %", on=T,
+        Column("efficiency", "efficiency", table.share, unit="1", bounds=True, heading="efficiency %", on=T,
                terminal=ALWAYS, interval=7, shown=_efficiency)),
     *_defined_in("compile-report",
         Column("compile_s", ("point.compile_report.compile_s", "point.case.compile_s"), unit="s"),
@@ -199,15 +182,15 @@ COLUMNS: tuple[Column, ...] = (
         Column("throughput_lo", "timing.examples_per_s.lo", unit="`throughput_unit`"),
         Column("throughput_hi", "timing.examples_per_s.hi", unit="`throughput_unit`")),
     *_defined_in("time-per-step",
-        Column("clock_ratio", "timing.clock_ratio", ratio, unit="1", bounds=True, heading="clock ratio", on=T | L | C,
-               part=QUALITY),
+        Column("clock_ratio", "timing.clock_ratio", table.ratio, unit="1", bounds=True, heading="clock ratio",
+               on=T | L | C, part=QUALITY),
         Column("clock_note", "timing.clock_note")),
     *_defined_in("speed-up-and-efficiency",
         Column("base_devices", "base.devices", unit="1"),
         Column("base_step_s", "base_step_s", unit="s")),
     *_defined_in("work-and-utilisation",
         Column("flops_per_step", "use.flops_per_step", unit="FLOP"),
-        Column("flop_per_s", ("use.flop_per_s", "flop_per_s.value"), giga, unit="FLOP/s", heading="GFLOP/s",
+        Column("flop_per_s", ("use.flop_per_s", "flop_per_s.value"), table.giga, unit="FLOP/s", heading="GFLOP/s",
                on=C, shown="flop_per_s", terminal=ALWAYS, interval=1, views=("matmul", "linalg")),
         Column("mfu", "use.mfu", unit="1"),
         Column("mfu_note", ("use.full_note", "peak_note"))),
@@ -226,19 +209,19 @@ COLUMNS: tuple[Column, ...] = (
         Column("cores", "point.cores", unit="1"),
         Column("flops", ("use.flops_per_step", "point.flops"), unit="FLOP"),
         Column("bytes_moved", ("point.compile_report.compiler_bytes_per_step", "point.bytes_moved"), unit="bytes"),
-        _Shown("elements/s", _elements_per_s, lambda rate: throughput(rate.value), on=C, terminal=ALWAYS,
+        _Shown("elements/s", _elements_per_s, lambda rate: table.throughput(rate.value), on=C, terminal=ALWAYS,
                views=("curves", "versus")),
-        Column("bytes_per_s", "bytes_per_s", giga, unit="bytes/s", bounds=True, heading="GB/s", on=C,
+        Column("bytes_per_s", "bytes_per_s", table.giga, unit="bytes/s", bounds=True, heading="GB/s", on=C,
                terminal=ALWAYS, interval=1, views=("stream", "fusion"))),
     *_defined_in("collectives-conventions",
-        Column("algbw", "algbw", giga, unit="bytes/s", bounds=True, heading="algbw GB/s", on=C, terminal=ALWAYS,
+        Column("algbw", "algbw", table.giga, unit="bytes/s", bounds=True, heading="algbw GB/s", on=C, terminal=ALWAYS,
                interval=1, views=("transfer",)),
-        Column("busbw", "busbw", giga, unit="bytes/s", bounds=True, heading="busbw GB/s", on=C, terminal=ALWAYS,
+        Column("busbw", "busbw", table.giga, unit="bytes/s", bounds=True, heading="busbw GB/s", on=C, terminal=ALWAYS,
                interval=1, views=("collectives",))),
     *_defined_in("ceilings-and-shares-of-a-peak",
         # Not of a refused row, because readers would take it for valid.
-        _Shown("% of peak", lambda row: None if row.gate == "refused" else row.peak_share, share, short="% peak", on=C,
-               terminal=ALWAYS, interval=1)),
+        _Shown("% of peak", lambda row: None if row.gate == "refused" else row.peak_share, table.share, short="% peak",
+               on=C, terminal=ALWAYS, interval=1)),
     *_defined_in("kernels-transfers-and-collectives",
         Column("wrong", "point.case.wrong", "{:,}".format, unit="1", on=C, part=QUALITY,
                style=lambda count: "no" if count else "")),
@@ -253,9 +236,9 @@ COLUMNS: tuple[Column, ...] = (
         Column("arm", "point.arm"),
         *(_lever(name) for name in LEVERS if name not in ("mesh", "trainings")),  # these two are declared elsewhere
         Column("baseline", lambda row: row.baseline.point.point if row.label else None),
-        Column("ratio", "ratio", ratio, unit="1", bounds=True, heading="x time", on=L, terminal=ALWAYS, interval=7,
-               shown=_claim("ratio")),
-        Column("arm_speedup", "gain", ratio, unit="1", bounds=True, heading="x faster", on=L, terminal=1,
+        Column("ratio", "ratio", table.ratio, unit="1", bounds=True, heading="x time", on=L, terminal=ALWAYS,
+               interval=7, shown=_claim("ratio")),
+        Column("arm_speedup", "gain", table.ratio, unit="1", bounds=True, heading="x faster", on=L, terminal=1,
                shown=_claim("gain")),
         Column("verdict", "verdict", on=L, kind=TEXT, style=lambda word: _VERDICTS.get(word, ""), terminal=ALWAYS),
         Column("temp_bytes", "point.compile_report.temp_bytes", _bytes, unit="bytes", heading="scratch", on=L),
@@ -263,8 +246,8 @@ COLUMNS: tuple[Column, ...] = (
                partial(quantities.scaled, unit="FLOP"), unit="FLOP", heading="compiler's FLOPs", on=L),
         _outcome("final_loss", 3), _outcome("final_accuracy", 4), _outcome("steps"), _outcome("skipped_steps"),
         _outcome("waited_share", 4)),
-    _Shown("p50 of a call", "p50", short_time, on=L, definition="inference"),
-    _Shown("p99 of a call", "p99", short_time, on=L, definition="inference"),
+    _Shown("p50 of a call", "p50", table.short_time, on=L, definition="inference"),
+    _Shown("p99 of a call", "p99", table.short_time, on=L, definition="inference"),
     *_defined_in("throughput",
         Column("tokens_per_s", "tokens_per_s", unit="tokens/s"),
         Column("real_tokens_per_s", lambda row: row.tokens_per_s * row.real_share, unit="tokens/s"),
@@ -306,9 +289,10 @@ COLUMNS: tuple[Column, ...] = (
         *(Column(name, f"point.{name}", unit="1") for name in ("group_processes", "group_hosts"))),
     *_defined_in("sharing",
         _lever("trainings"),
-        Column("fairness", _fairness, share, unit="1", bounds=True, heading="fairness", on=L)),
+        Column("fairness", _fairness, table.share, unit="1", bounds=True, heading="fairness", on=L)),
 )  # fmt: skip
 
+# A column that is not listed yet comes last, and a test then says which line the list lacks.
 _PLACES = {name: n for n, name in enumerate(Path(__file__).with_name("summary_columns.txt").read_text().split())}
 FILE = tuple(sorted((c for c in COLUMNS if c.csv), key=lambda column: _PLACES.get(column.name, len(_PLACES))))
 
@@ -318,16 +302,13 @@ def on(kind: Kind, *, view: str = "", unit: str = "") -> list[Column]:
 
     view: the view of a run of cases; its terminal table has only the rates of that view.
     """
-    shown = sorted((column for column in COLUMNS if kind in column.on), key=lambda column: column.part)
-    return [
-        dataclasses.replace(
-            column,
-            heading=column.heading.format(unit=unit),
-            terminal=0 if column.views and view not in column.views else column.terminal,
-        )
-        for column in shown
-        if column.csv or not column.views or view in column.views
-    ]
+    columns = []
+    for column in sorted((column for column in COLUMNS if kind in column.on), key=lambda column: column.part):
+        fits = not column.views or view in column.views
+        if column.csv or fits:  # a rate of another view is worth a column of the page, but not on the terminal
+            heading = column.heading.format(unit=unit)
+            columns.append(dataclasses.replace(column, heading=heading, terminal=column.terminal if fits else 0))
+    return columns
 
 
 def rate(view: str) -> Column | None:
@@ -342,13 +323,9 @@ def documentation() -> Table:
     for column in FILE:
         alike = groups and (groups[-1][0].unit, groups[-1][0].definition) == (column.unit, column.definition)
         groups[-1].append(column) if alike else groups.append([column])
-    rows = [
-        (
-            ", ".join(f"`{name}`" for column in group for name in column.names),
-            group[0].unit,
-            "[{}]({}#{})".format(anchor.replace("-", " ").capitalize(), sections[anchor].file, anchor),
-        )
-        for group in groups
-        for anchor in (group[0].definition,)
-    ]
+    rows = []
+    for group in groups:
+        anchor, names = group[0].definition, ", ".join(f"`{name}`" for column in group for name in column.names)
+        link = f"[{anchor.replace('-', ' ').capitalize()}]({sections[anchor].file}#{anchor})"
+        rows.append((names, group[0].unit, link))
     return table.plain(dict.fromkeys(("columns", "unit", "defined in"), TEXT), rows)

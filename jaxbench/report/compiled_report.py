@@ -24,7 +24,7 @@ ANY = table.Kind.TRAINING | table.Kind.CASES
 class CompiledReport(RunReport):
     """A run that only compiled. It has no rows with times."""
 
-    compiled: list[CompiledRow]
+    compiled: list[CompiledRow]  # in place of `rows`, which stays empty, so that no page mixes them with measured rows
     definition = "compiled-for-hardware-that-is-not-here"
 
     @property
@@ -60,11 +60,11 @@ def find(run: RunFolder) -> CompiledReport:
 
 
 def headline(rows: Sequence[CompiledRow]) -> str:
-    """The headline: "40 of 40 points compile, 40 fit into a device's memory, 40 of 40 communicate as expected."."""
+    """Such as "40 of 40 points compile, 40 fit into a device's memory, 40 of 40 communicate exactly as expected."."""
     count = len(rows)
     compiles = sum(row.record is not None for row in rows)
-    fits, right = (sum(bool(getattr(row, name)) for row in rows) for name in ("fits", "right"))
-    asked = sum(row.right is not None for row in rows)
+    fits, right = (sum(bool(getattr(row, name)) for row in rows) for name in ("fits", "right"))  # None: unknown
+    asked = sum(row.right is not None for row in rows)  # a kernel has no communication to compare
     sentence = f"{compiles} of {count} points compile, {fits} fit into a device's memory"
     return f"{sentence}, {right} of {asked} communicate exactly as expected." if asked else f"{sentence}."
 
@@ -122,6 +122,7 @@ COLUMNS = (
     Column("bytes", _of_record(lambda record: sum(each.bytes for each in record.collectives))),
     Column("wire_bytes", lambda row: row.record and row.wire_bytes, shown=_sent, on=ANY, heading="sent per step",
            terminal=ALWAYS),
+    # The names of these two are older than the words on the page; readers of the file know them.
     Column("closed_form", "right", lambda right: "equal" if right else "DIFFERS", on=ANY, heading="expected bytes",
            kind=TEXT, style=_good, terminal=ALWAYS),
     Column("closed_form_reason", lambda row: row.record and row.why),
@@ -129,5 +130,5 @@ COLUMNS = (
     Column("flops", "record.flops"),
     Column("product_flops", "record.product_flops"),
     Column("compile_s", "record.compile_s", "{:.1f} s".format, on=ANY, heading="compile", terminal=2),
-    Column("note", lambda row: MARK),
+    Column("note", lambda row: MARK),  # in every line, because a line may be copied without the file's name
 )  # fmt: skip

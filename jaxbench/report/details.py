@@ -16,7 +16,7 @@ from jaxbench.digits import digits
 from jaxbench.report.page import Fold, Timeline
 from jaxbench.report.table import FOLD, NUMBER, TEXT, Column, Table, facts, fill, plain
 
-RAW_ROUNDS = 2000  # a page has at most this many rounds of raw samples; records.jsonl has all of them
+RAW_ROUNDS = 2000  # of a whole page, so that it stays small; records.jsonl has all of them
 IDLE = "idle"
 _SPENT = {"ms per step": NUMBER, "% of the step": NUMBER}
 _GATES = {True: "passed", False: "refused", None: "cannot tell"}
@@ -70,19 +70,14 @@ def fold(row: Row, points: int) -> Fold:
     """The details of one point. points: the number of points on the page, which limits the raw samples of each."""
     point = row.point
     refusal = row.gate_reason if row.gate == "refused" else ""
-    shown = point.every_round[: max(3, RAW_ROUNDS // max(1, points))]
+    shown = point.every_round[: max(3, RAW_ROUNDS // max(1, points))]  # at least 3, even among thousands of points
     inconclusive = [f"cannot tell: {row.why}"] if row.verdict == "cannot tell" else []
     return Fold(
-        name=point.point,
-        state=row.state,
-        reason=point.reason or refusal,
-        detail=point.failure.detail if point.failure is not None else "",
-        tables=tuple(_tables(row)),
-        notes=(*row.notes, *filter(None, [row.peak_note]), *inconclusive),
-        strip=timeline(point.every_round),
-        raw=fill(SAMPLES, shown),
-        hidden=len(point.every_round) - len(shown),
-    )
+        name=point.point, state=row.state, reason=point.reason or refusal,
+        detail=point.failure.detail if point.failure is not None else "", tables=tuple(_tables(row)),
+        notes=(*row.notes, *filter(None, [row.peak_note]), *inconclusive), strip=timeline(point.every_round),
+        raw=fill(SAMPLES, shown), hidden=len(point.every_round) - len(shown),
+    )  # fmt: skip
 
 
 def _tables(row: Row) -> Iterator[Table]:
@@ -122,7 +117,7 @@ def _case_facts(record: CaseRecord) -> list[tuple[str, str]]:
 def _training_facts(row: Row, record: PointRecord) -> list[tuple[str, str]]:
     passport = record.passport
     times = [(name.replace("_", " "), getattr(passport, f"{name}_s")) for name in _PHASES]
-    moved = passport.compiler_bytes_per_step
+    moved, expected = passport.compiler_bytes_per_step, passport.expected_gradient_bytes
     return [
         *((name, "not timed separately" if value is None else seconds(value)) for name, value in times),
         *((f"{name} memory per device", memory_size(getattr(passport, f"{name}_bytes"))) for name in _MEMORY),
@@ -133,15 +128,10 @@ def _training_facts(row: Row, record: PointRecord) -> list[tuple[str, str]]:
         ("compiler's FLOPs per step", _maybe(passport.compiler_flops_per_step)),
         ("matmul FLOPs in the compiled program", _maybe(passport.product_flops_per_step)),
         *([] if moved is None else [("compiler's bytes per step", f"{moved:.4g}")]),
-        *_gradient_facts(row, passport.expected_gradient_bytes),
+        ("collectives", "your own step: listed, not judged") if expected is None
+        else ("gradient bytes reduced", f"{row.gradient_bytes:,} (expected {expected:,})"),
         ("device", f"{record.device_kind} ({record.platform}), {record.processes} process(es)"),
-    ]
-
-
-def _gradient_facts(row: Row, expected: int | None) -> list[tuple[str, str]]:
-    if expected is None:
-        return [("collectives", "your own step: listed, not judged")]
-    return [("gradient bytes reduced", f"{row.gradient_bytes:,} (expected {expected:,})")]
+    ]  # fmt: skip
 
 
 _PHASES = ("trace", "lower", "compile", "first_run")
@@ -164,7 +154,7 @@ def _maybe(value: float | None) -> str:
 
 def profile_kinds(record: ProfileRecord) -> Table:
     """Milliseconds per step and share of each op category, longest first, idle last."""
-    named = sorted(record.kinds.items(), key=lambda item: (item[0] == IDLE, -item[1]))
+    named = sorted(record.kinds.items(), key=lambda item: (item[0] == IDLE, -item[1]))  # idle is what is left
     rows = [(kind, *_spent(seconds, record)) for kind, seconds in named if seconds > 0]
     rows.append(("all", *_spent(record.wall_s, record)))
     return plain({"time goes to": TEXT, **_SPENT}, rows, first=lambda row: row[0] == "all", note=_of_profile(record))
@@ -190,7 +180,8 @@ def _of_profile(record: ProfileRecord) -> str:
     )
 
 
-WIDTH, HEIGHT, EDGE = 1000, 150, 8  # in units of the drawing; EDGE: the distance of marks from its border
+# In units of the drawing, which the style sheet scales to the page. EDGE: from the border, so that no mark is cut.
+WIDTH, HEIGHT, EDGE = 1000, 150, 8
 SPEED = 50  # the height of the band of the machine's speed
 LONGEST = 2.0  # a block that takes longer than this many medians is drawn at the upper edge
 
@@ -202,27 +193,28 @@ def timeline(rounds: Sequence[RoundRecord]) -> Timeline | None:
     """
     marks = [(number, kind, seconds) for number, each in enumerate(rounds) for kind, seconds, _ in _blocks(each)]
     probes = [probe for each in rounds for *_, probe in _blocks(each)]
-    timed = [seconds for _, kind, seconds in marks if kind != "warm"]
+    timed = [seconds for _, kind, seconds in marks if kind != "warm"]  # a slow warm-up must not squeeze the others
     if not timed:
         return None
     low, middle, high = min(timed), float(np.median(timed)), max(timed)
     high = min(high, LONGEST * middle)
     step = (WIDTH - 2 * EDGE) / max(1, len(marks) - 1)
-    process = _processes(rounds)
+    workers = list(dict.fromkeys(each.worker for each in rounds))  # processes in order of first appearance
+    process = [workers.index(each.worker) for each in rounds]
+    # Dots are zero-length strokes with round caps: one path for all of a kind, which is small and quick to draw.
     rules, dots = [], defaultdict(list)
     for place, (number, kind, value) in enumerate(marks):
         if place and number != marks[place - 1][0]:
             rules.append(f"M{EDGE + (place - 0.5) * step:.1f} 0v{HEIGHT}")
         dots[f"{kind} p{process[number] % 2}"].append(f"M{EDGE + place * step:.1f} {_y(value, low, high):.1f}h0")
     paths = {"rule": rules, "median": [f"M0 {_y(middle, low, high):.1f}h{WIDTH}"], **dict(sorted(dots.items()))}
-    paths["hollow"] = [each for name, many in dots.items() if name.startswith("warm") for each in many]
+    # A smaller dot in the colour of the page on top of each warm-up makes it a ring, so these come last.
+    paths["hollow"] = [dot for name, many in dots.items() if name.startswith("warm") for dot in many]
     shapes = "".join(f'<path class="{name}" d="{"".join(many)}"/>' for name, many in paths.items())
     outside = sum(not low <= seconds <= high for *_, seconds in marks)
     speed, said = _speed(probes, step)
-    return Timeline(
-        svg=_svg(HEIGHT, "blocks in the order of time", shapes) + speed,
-        caption=_caption(low, middle, high, outside) + said,
-    )
+    svg = _svg(HEIGHT, "blocks in the order of time", shapes) + speed
+    return Timeline(svg=svg, caption=_caption(low, middle, high, outside) + said)
 
 
 def _svg(height: int, label: str, shapes: str) -> str:
@@ -262,7 +254,7 @@ def _caption(low: float, middle: float, high: float, outside: int) -> str:
 def _blocks(each: RoundRecord) -> Iterator[tuple[str, float, float | None]]:
     """(kind, seconds per step, seconds of its probe) of the blocks of a round, in the order in which they ran."""
     yield from (("warm", seconds / (each.warmup_steps or each.steps), None) for seconds in each.warmup_block_s)
-    probes = iter(each.probe_s)
+    probes = iter(each.probe_s)  # of timed blocks only, in this order; none in older records
     for one, two in zip_longest(each.block_s, each.double_block_s):
         if one is not None:
             yield "block", one / each.steps, next(probes, None)
@@ -270,12 +262,6 @@ def _blocks(each: RoundRecord) -> Iterator[tuple[str, float, float | None]]:
             yield "double", two / (2 * each.steps), next(probes, None)
 
 
-def _processes(rounds: Sequence[RoundRecord]) -> list[int]:
-    """For each round, the index of its process in order of first appearance."""
-    names = list(dict.fromkeys(each.worker for each in rounds))
-    return [names.index(each.worker) for each in rounds]
-
-
 def _y(seconds: float, low: float, high: float) -> float:
-    share = (min(high, max(low, seconds)) - low) / (high - low) if high > low else 0.5
+    share = (min(high, max(low, seconds)) - low) / (high - low) if high > low else 0.5  # y grows downwards in SVG
     return HEIGHT - EDGE - share * (HEIGHT - 2 * EDGE)

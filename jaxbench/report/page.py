@@ -34,15 +34,16 @@ class Purpose(enum.Enum):
 
 @dataclass(frozen=True)
 class Section:
-    """Sentences under a heading. definition: the anchor in docs/metrics of the section that defines their numbers."""
+    """Sentences under a heading."""
 
     heading: str
     sentences: Sequence[str]
     purpose: Purpose = Purpose.NOTE
-    definition: str = ""
+    definition: str = ""  # the anchor in docs/metrics of the section that defines their numbers
 
 
-# All headings in the order of every page: (purpose, anchor in docs/metrics of the numbers under it).
+# All headings in the order of every page: (purpose, anchor in docs/metrics of the numbers under it). What may make all
+# other numbers wrong comes first, what explains them next, and where they come from last.
 HEADINGS = {
     "Incomplete or failed": (Purpose.SHORTFALL, ""),
     "Not supported": (Purpose.NOTE, ""),
@@ -86,10 +87,10 @@ def sections(sentences: Mapping[str, Sequence[str]]) -> list[Section]:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A figure. name: its label for screen readers. svg: from this package's own drawing code, so it is not escaped."""
+    """A figure."""
 
-    name: str
-    svg: bytes
+    name: str  # its label for screen readers, and the prefix of its ids
+    svg: bytes  # from this package's own drawing code, so it is not escaped
     caption: str = ""
 
     @property
@@ -99,54 +100,43 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Timeline:
-    """SVG elements, made from numbers alone, and their caption."""
+    """The blocks of a point in the order of time."""
 
-    svg: str
+    svg: str  # elements made from numbers alone, so they are not escaped
     caption: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fold:
-    """The details of one point, collapsed on the page. strip, raw: its samples as a drawing and as a table. hidden: how
-    many rounds `raw` leaves out."""
+    """The details of one point, collapsed on the page."""
 
     name: str
     state: str
     reason: str = ""
-    detail: str = ""
+    detail: str = ""  # the stack trace of a failure
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
-    strip: Timeline | None = None
-    raw: Table | None = None
-    hidden: int = 0
+    strip: Timeline | None = None  # its samples as a drawing
+    raw: Table | None = None  # its samples as a table
+    hidden: int = 0  # how many rounds `raw` leaves out
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """The content of a page.
+    """The content of a page."""
 
-    Attributes:
-      name: for the window's title.
-      brief: a shorter `table` for the terminal; None: the terminal shows `table`.
-      folds: the details of the points.
-      links: (relative URL, text).
-      sources: (heading, value that JSON can hold), shown last.
-      definition: the anchor in docs/metrics of the numbers in the headlines.
-      made_from: the files that the page was made from, for the footer.
-    """
-
-    name: str
+    name: str  # for the window's title
     heading: str
     headlines: Sequence[str]
     pictures: Sequence[Picture]
     table: Table
-    brief: Table | None = None
+    brief: Table | None = None  # a shorter `table` for the terminal; None: the terminal shows `table`
     sections: Sequence[Section]
-    folds: Sequence[Fold] = ()
-    links: Sequence[tuple[str, str]] = ()
-    sources: Sequence[tuple[str, object]] = ()
-    definition: str = ""
-    made_from: str = "manifest.json, config.json and records.jsonl"
+    folds: Sequence[Fold] = ()  # the details of the points
+    links: Sequence[tuple[str, str]] = ()  # (relative URL, text)
+    sources: Sequence[tuple[str, object]] = ()  # (heading, value that JSON can hold), shown last
+    definition: str = ""  # the anchor in docs/metrics of the numbers in the headlines
+    made_from: str = "manifest.json, config.json and records.jsonl"  # for the footer
 
     @property
     def alarm(self) -> bool:
@@ -164,6 +154,7 @@ class Page:
 
 def render(page: Page) -> str:
     """The page as HTML. All text from the run is escaped; the figures come from this package."""
+    # Sentences name commands as 'jaxbench ...'; a page shows them as they were typed, such as 'make ...'.
     said = [replace(part, sentences=[*map(as_typed, part.sentences)]) for part in page.sections]
     page = replace(page, headlines=[*map(as_typed, page.headlines)], sections=said)
     sources = [(heading, pretty(value)) for heading, value in page.sources]
@@ -174,26 +165,22 @@ def render(page: Page) -> str:
 def template(name: str) -> jinja2.Template:
     """One of this package's templates. Values are escaped unless the template marks them as safe."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("jaxbench.report", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+        loader=jinja2.PackageLoader("jaxbench.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,  # by default a misspelled name prints nothing
+    )  # fmt: skip
     return environment.get_template(name)
 
 
 def inline(svg: bytes, name: str) -> str:
-    """The SVG element alone. Comments are removed, because matplotlib repeats every text of the figure in a comment.
-
-    Ids get `name` as a prefix, because matplotlib uses the same ids in every figure and all figures share one document.
-    """
+    """The SVG element alone, with ids of its own and a label for screen readers."""
     text = svg.decode()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    text = text[text.index("<svg") :]  # an XML declaration may only begin a document
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)  # matplotlib repeats every text of the figure in a comment
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", text)
+    # Matplotlib uses the same ids in every figure, and all figures share one document.
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    # Without a fixed size, the style sheet scales the figure to its column.
     return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', f'role="img" aria-label="{name} figure"', text, count=1)
 
 
@@ -217,7 +204,7 @@ def show(page: Page, console: Console) -> None:
         said = 1
     console.print(Text(page.heading, style="bold"))
     for sentence in page.headlines:
-        console.print(Text(sentence))
+        console.print(Text(sentence))  # not as_typed: the console of the command line does that for all it prints
     console.print()
     console.print(table.terminal(console.width))
     console.print()
@@ -251,27 +238,30 @@ _PREFIX = "def-"  # starts the ids of definitions on a page, because figures hav
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """A section of docs/metrics/. file: the file's name. text: its Markdown, without the heading."""
+    """A section of docs/metrics/."""
 
-    file: str
+    file: str  # its name
     anchor: str
     heading: str
-    text: str
+    text: str  # Markdown, without the heading
 
 
 def definitions() -> dict[str, Definition]:
     """Every section of docs/metrics/ by its anchor, in the order of the files. Anchors are unique across files."""
-    definitions = {}
-    for file in sorted(_folder().glob("*.md")):
+    # A wheel has the folder inside the package; in a checkout it is next to the package.
+    package = Path(__file__).resolve().parents[1]
+    bundled, definitions = package / "_bundled" / "docs" / "metrics", {}
+    folder = bundled if bundled.is_dir() else package.parent / "docs" / "metrics"
+    for file in sorted(folder.glob("*.md")):
         parts = re.split(r"^##+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
         for heading, text in zip(parts[1::2], parts[2::2], strict=True):
-            anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+            anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")  # as GitHub makes anchors of headings
             plain = heading.replace("`", "")
             definitions[anchor] = Definition(file=file.name, anchor=anchor, heading=plain, text=text.strip())
     return definitions
 
 
-@functools.cache
+@functools.cache  # Markdown is slow to render, and all runs of one kind need the same sections
 def used(anchors: frozenset[str]) -> tuple[tuple[str, str, str], ...]:
     """(id, heading, HTML) of the sections with these anchors, in the order of the files.
 
@@ -302,10 +292,3 @@ def _linked(tokens: list[Token], anchors: Iterable[str]) -> list[Token]:
         if leads or token.type not in ("link_open", "link_close"):
             kept.append(token)
     return kept
-
-
-def _folder() -> Path:
-    # A wheel has the folder inside the package; in a checkout it is next to the package.
-    package = Path(__file__).resolve().parents[1]
-    bundled = package / "_bundled" / "docs" / "metrics"
-    return bundled if bundled.is_dir() else package.parent / "docs" / "metrics"

@@ -96,27 +96,21 @@ _SERIES = ("op", "impl", "dtype", "platform", "cores", "devices", "mesh", "axis"
 class RunReport:
     """A run with everything that follows from its rows. What does not apply to its kind is empty.
 
-    Attributes:
-      path: the run folder.
-      kind: training (a step over device counts) | levers (a step with several settings) | cases | compiled.
-      view: what a sweep or an experiment of cases is about, which selects figures and headlines; "" for training.
-      repairs: sentences on skipped records, and on why a machine profile was not used.
-      card: this machine's profile, or None.
-      waterfalls: of training. groups: the arms, of levers. lines: time against size, of cases.
+    Properties are cached because the page, the figures and the terminal ask for the same ones.
     """
 
-    path: Path
-    kind: str
-    view: str = ""
+    path: Path  # the run folder
+    kind: str  # training (a step over device counts) | levers (a step with several settings) | cases | compiled
+    view: str = ""  # what a sweep or cases are about, which selects figures and headlines; "" for training
     experiment: str
     rows: list[Row]
-    repairs: list[str]
+    repairs: list[str]  # sentences on skipped records, and on why a machine profile was not used
     config: dict[str, Any]
     manifest: Manifest
-    card: MachineProfile | None = None
-    waterfalls: list[Waterfall] = dataclasses.field(default_factory=list)
-    groups: list[ArmGroup] = dataclasses.field(default_factory=list)
-    lines: list[AlphaBetaFit] = dataclasses.field(default_factory=list)
+    card: MachineProfile | None = None  # of this machine
+    waterfalls: list[Waterfall] = dataclasses.field(default_factory=list)  # of training
+    groups: list[ArmGroup] = dataclasses.field(default_factory=list)  # the arms, of levers
+    lines: list[AlphaBetaFit] = dataclasses.field(default_factory=list)  # time against size, of cases
 
     @property
     def title(self) -> str:
@@ -192,6 +186,7 @@ class RunReport:
     @property
     def left_out(self) -> list[str]:
         """Sentences about cases that the plan left out."""
+        # The heading of their section says the same.
         return [sentence.removeprefix("Left out: ") for sentence in self.manifest["plan"].get("left_out") or ()]
 
     def points(self) -> list[MeasuredPoint]:
@@ -225,12 +220,10 @@ class RunReport:
         peaks = any(row.peak_share.known for row in self.rows)
         note = f"{RATIOS * (self.kind == ARMS)}{legend(self.rows)}{PEAKS * peaks}"
         return table.fill(
-            columns.on(kind, view=self.view, unit=unit(self.rows)),
-            rows,
+            columns.on(kind, view=self.view, unit=unit(self.rows)), rows, note=note,
             group=lambda row: tuple(getattr(row.point, name) for name in group),
             soft=lambda row: row.point.oversubscribed,
-            note=note,
-        )
+        )  # fmt: skip
 
     def sentences(self) -> dict[str, Sequence[str]]:
         """The page's sentences by heading of `page.HEADINGS`. A list may be empty."""
@@ -292,17 +285,10 @@ class RunReport:
         """The run's page."""
         card = [("Machine profile", self.card)] if self.card is not None and self.kind == CASES else []
         return Page(
-            name=self.experiment,
-            heading=self.title,
-            headlines=self.headlines,
-            pictures=pictures,
-            table=self.table(),
-            brief=self.brief(),
-            definition=self.definition,
-            sections=self.sections(),
-            folds=self.folds(),
+            name=self.experiment, heading=self.title, headlines=self.headlines, pictures=pictures, table=self.table(),
+            brief=self.brief(), definition=self.definition, sections=self.sections(), folds=self.folds(),
             sources=[("Manifest", self.manifest), ("Config", self.config), *card],
-        )
+        )  # fmt: skip
 
 
 def find(run: RunFolder) -> RunReport:
@@ -361,11 +347,10 @@ def unit(rows: Iterable[Row]) -> str:
 
 def legend(rows: Sequence[Row]) -> str:
     """The note below a table on its numbers and marks."""
-    in_turns = any(row.timing.draws.two_way is not None for row in rows)
+    in_turns = any(row.timing.draws.turns is not None for row in rows)
     known = any(row.timing.step_s.has_interval for row in rows)
-    return (LEGEND_IN_TURNS if in_turns and known else LEGEND if known else NO_INTERVAL) + (
-        OVERSUBSCRIBED if any(row.point.oversubscribed for row in rows) else ""
-    )
+    text = LEGEND_IN_TURNS if in_turns and known else LEGEND if known else NO_INTERVAL
+    return text + OVERSUBSCRIBED * any(row.point.oversubscribed for row in rows)
 
 
 def shortened(rows: Sequence[Row], view: str) -> tuple[list[Row], str]:
@@ -398,7 +383,7 @@ def _telling(rows: Sequence[Row], view: str) -> list[Row]:
     by_size = sorted(rows, key=_size)
     shown = columns.rate(view) or columns.rate("curves")
     assert shown is not None
-    taken = ((take(shown.get if shown.shown is None else shown.shown, row), row) for row in by_size)
+    taken = ((take(shown.get if shown.shown is None else shown.shown, row), row) for row in by_size)  # Estimates
     rates = [(rate.value, row) for rate, row in taken if rate is not None and rate.known]
     half = [row for value, row in rates if value >= max(rate for rate, _ in rates) / 2]
     return list(dict.fromkeys([by_size[0], *half[:1], by_size[-1]]))

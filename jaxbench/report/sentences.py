@@ -32,6 +32,7 @@ def load_warnings(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[s
     if disturbed:
         names = ", ".join(point.point for point in disturbed[:4])
         names += f" and {len(disturbed) - 4} more" if len(disturbed) > 4 else ""
+        # One reason stands for all: it has the numbers of a round, which would differ from point to point.
         reason = next(filter(None, (load.contended(disturbed[0], each) for each in disturbed[0].every_round)))
         sentences.append(f"Other programs used the machine in most rounds of {names}: in one of them, {reason}.")
     if shared := manifest.get("shared_with"):
@@ -42,6 +43,7 @@ def load_warnings(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[s
 def machine_description(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[str]:
     """Sentences on the machine's identity, its load, and its JAX settings."""
     facts = manifest.get("identity") or {}
+    # Processors of one name may differ in these.
     known = {name: facts.get(name) for name in ("family", "model", "stepping", "kernel")}
     parts = [str(manifest.get("cpu_model") or "unknown processor")]
     parts += [f"{name} {value}" for name, value in known.items() if value not in (None, "")]
@@ -50,11 +52,12 @@ def machine_description(manifest: Manifest, points: Sequence[MeasuredPoint]) -> 
     product = facts.get("product_s")
     if product is not None:
         parts.append(f"the reference product takes {digits(1e3 * product)} ms on a core")
-    elif facts:
+    elif facts:  # an older manifest has no identity at all, and never tried
         parts.append("the reference product was not measured, because the machine was busy")
     others = taken([load.of(point) for point in points])
+    # Workers may have other variables than their parent: those of the child that measured count.
     environments = [manifest.get("environment") or {}]
-    environments += [each.get("environment") or {} for each in manifest.get("workers", {}).values()]
+    environments += [worker.get("environment") or {} for worker in manifest.get("workers", {}).values()]
     load_of_others = [f"{others[:1].upper()}{others[1:]}."] if others else []
     return [f"{', '.join(parts)}.", *load_of_others, *jax_settings.sentences(environments)]
 
@@ -75,53 +78,48 @@ GOAL = f"{100 * HALF_WIDTH:.0f} points"
 
 
 def of_rounds(
-    manifest: Manifest,
-    points: Sequence[MeasuredPoint],
-    controls: Sequence[Control] = (),
-    rows: Sequence[Row] = (),
+    manifest: Manifest, points: Sequence[MeasuredPoint], controls: Sequence[Control], rows: Sequence[Row]
 ) -> list[str]:
     """What ended the run, how wide the widest confidence interval is and, if it is wide, why; [] for a fixed number of
     rounds."""
-    about = manifest["plan"].get("auto")
-    if about is None:
+    auto = manifest["plan"].get("auto")
+    if auto is None:
         return []
-    if not about["ended"]:
+    if not auto["ended"]:
         return ["Not finished: it was interrupted, and the same command continues it."]
-    last = about["looks"][-1]
-    if reason := _not_ended(about, last, manifest["plan"]["rounds"], rows):
+    last = auto["looks"][-1]
+    if reason := _not_ended(auto, last, manifest["plan"]["rounds"], rows):
         return [f"Stopped by hand and not by its own rule: {reason}. Its confidence intervals are too narrow."]
     sets = manifest["plan"].get("sets")  # in older plans, processes ran in sequence
-    shared = f"{sets} sets of processes" if sets else f"{last['rounds'] // about['rounds_each']} processes"
+    shared = f"{sets} sets of processes" if sets else f"{last['rounds'] // auto['rounds_each']} processes"
     count = f"{last['rounds']} rounds in {shared}"
     # While sets of processes follow each other, as on accelerators, a look has no interval, but the page has.
     half, point = last["half_width"], last["point"]
     if half is None:
         half, point = max(half_widths(rows), default=(None, ""))
-    if half is None:
-        widest = "no confidence interval is known"
-    else:
-        widest = f"{point} is known to ± {100 * half:.1f} points"
-    if about["ended"] == "precise":
+    widest = f"{point} is known to ± {100 * half:.1f} points" if half is not None else "no confidence interval is known"
+    if auto["ended"] == "precise":
         # A closing round of each set follows the look that ended the run, and may widen an interval.
         ended = f"Stopped after {count}, once every confidence interval was within ± {GOAL}. At the end {widest}."
         return [" ".join([ended, *_left_out(points)])]
     means, more = {
-        "budget": (f"its budget of {about['budget_s']:g} s for rounds is spent", "--config.measure.budget_s"),
+        "budget": (f"its budget of {auto['budget_s']:g} s for rounds is spent", "--config.measure.budget_s"),
         "processes": ("it has reached its limit of processes", "--config.measure.processes"),
-    }[about["ended"]]
+    }[auto["ended"]]
     if half is not None and half <= HALF_WIDTH:
         return [" ".join([f"Stopped after {count}, because {means}. At the end {widest}.", *_left_out(points)])]
-    wide = [each for each in points if each.point == point] or points
+    wide = [each for each in points if each.point == point] or points  # the load of the widest interval's point
     ended = f"Stopped after {count}, because {means}: {widest}, not to ± {GOAL}."
     return [" ".join([ended, *_left_out(points), *_reasons(wide, controls)]), f"A larger {more} allows more rounds."]
 
 
-def _not_ended(about: Auto, last: LookEntry, rounds: int, rows: Sequence[Row]) -> str:
+def _not_ended(auto: Auto, last: LookEntry, rounds: int, rows: Sequence[Row]) -> str:
     """How the records contradict the recorded end of the run, as a clause; "" if they do not."""
-    if last["rounds"] != rounds or last["ended"] != about["ended"]:
+    # A run that was stopped by hand at a lucky moment has intervals that are too narrow (optional stopping).
+    if last["rounds"] != rounds or last["ended"] != auto["ended"]:
         return f"its last look was after {last['rounds']} rounds, but it has {rounds}"
     widest = max((width for width, _ in half_widths(rows)), default=0.0)
-    if about["ended"] != "precise" or widest <= SLACK * HALF_WIDTH:
+    if auto["ended"] != "precise" or widest <= SLACK * HALF_WIDTH:
         return ""
     return f"it claims that every interval is within ± {GOAL}, but one is ± {100 * widest:.1f} points"
 
@@ -151,7 +149,7 @@ def shortfalls(rows: Sequence[Row], config: Mapping[str, Any]) -> list[str]:
 
     A strategy that does not support the model is a shortfall if it was requested by name, or if no other ran.
     """
-    found = [*impossible(rows), *grouped(rows, _shortfall)]
+    found = [*impossible(rows), *grouped(rows, _shortfall)]  # impossible first: it makes the whole run suspect
     sentences = [f"{names(points)} {'is' if len(points) == 1 else 'are'} {what}." for what, points in found]
     return sentences if excused(rows, config) else sentences + unsupported(rows)
 
@@ -159,7 +157,7 @@ def shortfalls(rows: Sequence[Row], config: Mapping[str, Any]) -> list[str]:
 def _shortfall(row: Row) -> list[str]:
     """[what is wrong with the point, and why]; [] if nothing is."""
     point = row.point
-    word = state(point.status, point.check_ok)
+    word = state(point.status, point.check_ok)  # without its gate: a refusal may be noise, and is no shortfall
     if word in ("ok", "unsupported"):
         return []
     what = "recorded as failed" if word == "failed" else point.status if point.status != "ok" else word
@@ -194,6 +192,7 @@ def named(found: Iterable[tuple[str, list[str]]]) -> list[str]:
 
 def notes(rows: Sequence[Row]) -> list[str]:
     """Sharding annotations of the model that are ignored; then each distinct note, after the names of its points."""
+    # The model's annotations are the same at every point, so their sentence needs no names.
     ignored = dict.fromkeys(row.point.record.annotations for row in rows if row.point.record is not None)
     return [*filter(None, ignored), *named(grouped(rows, lambda row: row.notes))]
 
@@ -202,7 +201,7 @@ def refusals(rows: Sequence[Row]) -> list[str]:
     """Sentences on the rows that a gate refused, by gate. Wrong and impossible results are shortfalls instead."""
     refused = [row for row in rows if row.gate == "refused" and row.point.check_ok is not False]
     refused = [row for row in refused if not gates.impossible(row.gates)]
-    refused.sort(key=lambda row: [gate.name for gate in row.gates if gate.passed is False])
+    refused.sort(key=lambda row: [gate.name for gate in row.gates if gate.passed is False])  # alike ones together
     return [f"{', '.join(points)}: {reason}." for reason, points in grouped(refused, lambda row: [row.gate_reason])]
 
 
@@ -238,7 +237,7 @@ def unsupported(rows: Sequence[Row]) -> list[str]:
 def base_lines(rows: Sequence[Row]) -> list[str]:
     """The base of each strategy and scaling, with its absolute time."""
     return [
-        f"{row.point.strategy} {row.point.scaling}: {devices(row.point.devices)}, {timed(row)}"
+        f"{row.point.strategy} {row.point.scaling}: {_devices(row)}, {timed(row)}"
         for row in rows
         if row.base is not None and row.point is row.base
     ]
@@ -258,16 +257,17 @@ def utilisation(rows: Sequence[Row]) -> list[str]:
     Shares of a large product's rate in the same rounds come first. Without them and without a catalogued peak, shares
     of the measured peak in the machine profile are used.
     """
-    honest = [row for row in rows if not row.point.oversubscribed]
-    same = [row for row in honest if row.use.product_share.known]
-    of_product = [f"{who}: {'; '.join(map(_share_of_product, ends))}." for who, ends in _families(same)]
-    known = [row for row in honest if math.isfinite(row.use.mfu)]
+    alone = [row for row in rows if not row.point.oversubscribed]
+    of_product = []
+    for who, ends in _families([row for row in alone if row.use.product_share.known]):
+        of_product.append(f"{who}: {'; '.join(f'on {_devices(row)} {row.use.product_note}' for row in ends)}.")
+    known = [row for row in alone if math.isfinite(row.use.mfu)]
     if known:
         mfu = [f"{who}: {', '.join(map(_mfu, ends))}; {ends[0].use.note}." for who, ends in _families(known)]
         return [*of_product, *mfu]
-    if of_product:
+    if of_product:  # measured in the same rounds, so better than a profile of another day
         return of_product
-    shares = [row for row in honest if math.isfinite(row.use.measured_peak_share)]
+    shares = [row for row in alone if math.isfinite(row.use.measured_peak_share)]
     sentences = [f"{who}: {', '.join(map(_measured, ends))}." for who, ends in _families(shares)]
     reasons = dict.fromkeys(row.use.note for row in rows)
     return sentences + [f"{reason[:1].upper()}{reason[1:]}." for reason in reasons if reason]
@@ -279,20 +279,21 @@ def _families(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     for row in rows:
         note = row.use.note if math.isfinite(row.use.mfu) else ""
         families.setdefault((row.point.strategy, row.point.scaling, note), []).append(row)
+    # A step of len - 1 takes both ends, and a single member once.
     return [(f"{s} {scaling}", members[:: max(1, len(members) - 1)]) for (s, scaling, _), members in families.items()]
 
 
-def _share_of_product(row: Row) -> str:
-    return f"on {devices(row.point.devices)} {row.use.product_note}"
+def _devices(row: Row) -> str:
+    return devices(row.point.devices)
 
 
 def _measured(row: Row) -> str:
     share = f"{100 * row.use.measured_peak_share:.3g} % of this machine's measured matmul peak"
-    return f"{share} on {devices(row.point.devices)} ({row.use.flop_per_s / 1e12:.3g} TFLOP/s)"
+    return f"{share} on {_devices(row)} ({row.use.flop_per_s / 1e12:.3g} TFLOP/s)"
 
 
 def _mfu(row: Row) -> str:
-    return f"MFU {100 * row.use.mfu:.3g} % on {devices(row.point.devices)} ({row.use.flop_per_s / 1e12:.3g} TFLOP/s)"
+    return f"MFU {100 * row.use.mfu:.3g} % on {_devices(row)} ({row.use.flop_per_s / 1e12:.3g} TFLOP/s)"
 
 
 def names(points: list[str]) -> str:
@@ -307,18 +308,14 @@ def token_sentences(rows: Sequence[Row]) -> list[str]:
         if math.isfinite(row.real_share * row.tokens_per_s) and not row.point.oversubscribed:
             name = ", ".join(filter(None, (f"{row.point.strategy} {row.point.scaling}", row.point.arm)))
             families.setdefault(name, []).append(row)
-    lines = []
-    for name, family in families.items():
-        ends = family[:: max(1, len(family) - 1)]
-        lines.append(f"{name}: {'; '.join(map(_tokens, ends))}.")
-    return lines
+    ends = {name: family[:: max(1, len(family) - 1)] for name, family in families.items()}
+    return [f"{name}: {'; '.join(map(_tokens, rows))}." for name, rows in ends.items()]
 
 
 def _tokens(row: Row) -> str:
-    real, total = (
-        scaled(value, "").replace(" ", "") for value in (row.real_share * row.tokens_per_s, row.tokens_per_s)
-    )
-    return f"{real} real of {total} tokens/s ({100 * row.real_share:.3g} %) on {devices(row.point.devices)}"
+    rates = (row.real_share * row.tokens_per_s, row.tokens_per_s)
+    real, total = (scaled(value, "").replace(" ", "") for value in rates)  # "12.3k", with one unit for both
+    return f"{real} real of {total} tokens/s ({100 * row.real_share:.3g} %) on {_devices(row)}"
 
 
 def baselines(places: Sequence[ArmGroup]) -> list[str]:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from rich import box
@@ -30,7 +30,7 @@ Get = str | tuple[str, ...] | Callable[..., object]
 NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may wrap
 ALWAYS, DISTINCT = 9, 8  # ranks on the terminal: always shown; shown unless all lines have the same value
 TEXT_MAX = 24  # if the terminal is narrow, it wraps longer texts before it drops columns
-_ALARMS = ("wrong", "failed", "no", "bad")
+_ALARMS = ("wrong", "failed", "no", "bad")  # classes of cells; template.html has the same colours for them
 _STYLES = dict.fromkeys(_ALARMS, "bold red") | dict.fromkeys(("ok", "passed", "good"), "green")
 _STYLES |= dict.fromkeys(("missing", "partial", "unchecked", "refused", "doubtful"), "yellow")
 _STYLES |= dict.fromkeys(("unsupported", "unknown"), "dim")
@@ -55,46 +55,30 @@ class Kind(enum.Flag):
 
 @dataclass(frozen=True)
 class Column:
-    """One column.
+    """One column: how to get its value from a row, and how each medium shows it."""
 
-    Attributes:
-      name: the name in a CSV file, and the heading if `heading` is empty.
-      get: how to get the value from a row. It is a function, a path of attributes such as "point.devices" (None if an
-        attribute is missing or None), or several paths; then the first path with a value counts.
-      show: formats a known value.
-      kind: NUMBER, TEXT or FOLD.
-      style: from the value to the cell's class in the style sheet, such as "ok" or "no".
-      terminal: the rank on the terminal. 0: never shown; below ALWAYS: the lowest rank is dropped first if the terminal
-        is narrow.
-      interval: the rank at which the terminal drops the column's intervals; 0: right before the column itself.
-      short: the heading on the terminal.
-
-    For the columns of summary.csv:
-      unit: the unit of the number in the file. definition: the anchor of its definition in docs/metrics.
-      bounds: whether the file also has `name`_lo and `name`_hi.
-      csv: whether it is in the file at all.
-      on: the kinds of run that show it. shown: the `get` for displayed tables; None: the same as for the file.
-      part: its part of displayed tables. views: the views of cases that show it on the terminal; (): all.
-    """
-
-    name: str
+    name: str  # in a CSV file, and the heading if `heading` is empty
+    # A function, a path of attributes such as "point.devices" (None if an attribute is missing or None), or several
+    # paths; then the first path with a value counts.
     get: Get = ""
-    show: Callable[..., str] = str
+    show: Callable[..., str] = str  # formats a known value
     _: KW_ONLY
     heading: str = ""
-    kind: str = NUMBER
-    style: Callable[..., str] | None = None
-    terminal: int = 0
-    interval: int = 0
-    short: str = ""
-    unit: str = ""
-    definition: str = ""
-    bounds: bool = False
-    csv: bool = True
-    on: Kind = Kind.NONE
-    shown: Get | None = None
-    part: Position = Position.RESULT
-    views: tuple[str, ...] = ()
+    kind: str = NUMBER  # NUMBER, TEXT or FOLD
+    style: Callable[..., str] | None = None  # from the value to a class of the style sheet, such as "ok" or "no"
+    terminal: int = 0  # rank on the terminal; 0: never shown. If it is narrow, the lowest rank below ALWAYS goes first
+    interval: int = 0  # the rank at which the terminal drops the column's intervals; 0: right before the column itself
+    short: str = ""  # the heading on the terminal
+
+    # For the columns of summary.csv:
+    unit: str = ""  # of the number in the file, as docs/metrics writes it
+    definition: str = ""  # the anchor of its definition in docs/metrics
+    bounds: bool = False  # the file also has `name`_lo and `name`_hi
+    csv: bool = True  # it is in the file at all
+    on: Kind = Kind.NONE  # the kinds of run that show it
+    shown: Get | None = None  # the `get` for displayed tables; None: the same as for the file
+    part: Position = Position.RESULT  # of displayed tables
+    views: tuple[str, ...] = ()  # the views of cases that show it on the terminal; (): all
 
     @property
     def title(self) -> str:
@@ -114,7 +98,7 @@ class Column:
     def cell(self, row: object, *, interval: bool = True) -> str | Cell:
         """The cell of a displayed table: text, or text with a class."""
         value = _known(take(self.get if self.shown is None else self.shown, row))
-        if value is None:
+        if value is None:  # never "nan" or "None", which readers take for a result
             return ""
         if isinstance(value, Estimate) and not interval:
             value = value.alone()
@@ -131,16 +115,16 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class TableRow:
-    """One line of a table. brief: the cells without intervals; (): there are none. first: whether it begins a group.
-    soft: whether it is grey, because its numbers do not measure speed."""
+    """One line of a table."""
 
     cells: tuple[str | Cell, ...]
-    brief: tuple[str | Cell, ...] = ()
-    first: bool = False
-    soft: bool = False
+    brief: tuple[str | Cell, ...] = ()  # the cells without intervals; (): there are none
+    first: bool = False  # it begins a group
+    soft: bool = False  # it is grey, because its numbers do not measure speed
 
     def text(self, at: int, *, brief: bool) -> Text:
         """A cell for the terminal. It is a `Text`, because a string would be read as markup."""
+        # Text of a run may contain brackets, such as an error message, which rich would take for a style.
         cell = (self.brief or self.cells)[at] if brief else self.cells[at]
         return Text(cell) if isinstance(cell, str) else Text(cell.text, style=_STYLES.get(cell.kind, ""))
 
@@ -165,16 +149,13 @@ class Table:
     @property
     def quality(self) -> Table:
         """The columns on the quality of the measurement, with the columns that identify a line. A page shows both
-        tables, because a single one would be too wide.
+        tables, because a single one would be too wide."""
 
-        It has no note, because the note of `results` is on the same page.
-        """
-        table = self._only(
-            lambda column: (
-                column.part is Position.IDENTITY or (column.part is Position.QUALITY and column.terminal < ALWAYS)
-            )
-        )
-        return dataclasses.replace(table, note="")
+        def keep(column: Column) -> bool:
+            of_quality = column.part is Position.QUALITY and column.terminal < ALWAYS
+            return of_quality or column.part is Position.IDENTITY
+
+        return dataclasses.replace(self._only(keep), note="")  # the note of `results` is on the same page
 
     @property
     def identity(self) -> int:
@@ -188,9 +169,7 @@ class Table:
         common = ", ".join(f"{self.columns[n].title} {self.lines[0].cells[n]}" for n in alike)
         at = [n for n in kept if n not in alike]
         lines = tuple(
-            dataclasses.replace(
-                line, cells=tuple(line.cells[n] for n in at), brief=tuple(line.brief[n] for n in at if line.brief)
-            )
+            dataclasses.replace(line, cells=tuple(line.cells[n] for n in at), brief=())  # a page has room for intervals
             for line in self.lines
         )
         note = f"{self.note} In every line: {common}.".strip() if common else self.note
@@ -204,12 +183,10 @@ class Table:
         shown, brief = self._fitting(width)
         for at in shown:
             column = self.columns[at]
-            made.add_column(
-                Text(column.short or column.title),
-                justify="left" if column.kind else "right",
-                overflow="fold",
-                no_wrap=not column.kind,
-            )
+            justify: Literal["left", "right"] = "left" if column.kind else "right"
+            title = Text(column.short or column.title)
+            # A number in two lines could be read as two numbers.
+            made.add_column(title, justify=justify, overflow="fold", no_wrap=not column.kind)
         for number, line in enumerate(self.lines):
             if number and line.first:
                 made.add_section()
@@ -221,6 +198,7 @@ class Table:
         """(the columns that fit the terminal, the columns among them to show without intervals)."""
         shown = [at for at, column in enumerate(self.columns) if column.terminal and not self._constant(at)]
         brief: set[int] = set()
+        # First of a rank is the interval of a column (False), then the column itself (True).
         steps = [(self.columns[at].interval or self.columns[at].terminal, -at, False) for at in shown]
         steps += [(self.columns[at].terminal, -at, True) for at in shown]
         for rank, at, drop in sorted(steps):  # within a rank, the rightmost first
@@ -242,7 +220,7 @@ class Table:
     def _width(self, at: int, brief: set[int]) -> int:
         column = self.columns[at]
         cells = (line.text(at, brief=at in brief).plain for line in self.lines)
-        longest = max(map(cell_len, (column.short or column.title, *cells)))
+        longest = max(map(cell_len, (column.short or column.title, *cells)))  # cells of the terminal, not letters
         return min(longest, TEXT_MAX) if column.kind else longest
 
     def markdown(self, escape: Callable[[str], str] = str) -> list[str]:
@@ -273,25 +251,20 @@ def fill(
     rows = list(rows)
     full, brief = ([[c.cell(row, interval=ends) for c in columns] for row in rows] for ends in (True, False))
     used = [at for at in range(len(columns)) if not rows or any(cells[at] for cells in full)]
+    keys = [group(row) if group is not None else None for row in rows]
     lines = [
         TableRow(
-            cells=tuple(full[number][at] for at in used),
-            brief=tuple(brief[number][at] for at in used),
-            first=first,
-            soft=soft is not None and soft(rows[number]),
-        )
-        for number, first in enumerate(_begins(rows, group))
-    ]
+            cells=tuple(full[n][at] for at in used), brief=tuple(brief[n][at] for at in used),
+            first=group is not None and (n == 0 or keys[n] != keys[n - 1]), soft=soft is not None and soft(row),
+        ) for n, row in enumerate(rows)
+    ]  # fmt: skip
     return Table(columns=tuple(columns[at] for at in used), lines=tuple(lines), note=note)
 
 
 def plain(
-    headings: Mapping[str, str],
-    rows: Iterable[tuple[str | Cell, ...]],
-    *,
-    first: Callable[..., bool] = lambda row: False,
-    note: str = "",
-) -> Table:
+    headings: Mapping[str, str], rows: Iterable[tuple[str | Cell, ...]], *,
+    first: Callable[..., bool] = lambda row: False, note: str = "",
+) -> Table:  # fmt: skip
     """A table of texts. headings: {column name: kind}. first: whether a row begins a group."""
     columns = tuple(Column(name, kind=kind, terminal=ALWAYS) for name, kind in headings.items())
     lines = tuple(TableRow(cells=row, first=first(row)) for row in rows)
@@ -304,14 +277,6 @@ def facts(pairs: Iterable[tuple[str, str]], kind: str = TEXT) -> Table:
     return Table(columns=columns, lines=tuple(TableRow(cells=pair) for pair in pairs))
 
 
-def _begins(rows: Sequence[object], group: Callable[..., object] | None) -> list[bool]:
-    """For each row, whether it begins a group."""
-    if group is None:
-        return [False] * len(rows)
-    keys = [group(row) for row in rows]
-    return [number == 0 or key != keys[number - 1] for number, key in enumerate(keys)]
-
-
 def records(columns: Sequence[Column], rows: Iterable[object]) -> Iterator[dict[str, object]]:
     """Each row's values for a CSV file by column name; None: unknown."""
     for row in rows:
@@ -321,7 +286,7 @@ def records(columns: Sequence[Column], rows: Iterable[object]) -> Iterator[dict[
 def to_csv(columns: Sequence[Column], rows: Iterable[object]) -> str:
     """The rows as CSV: numbers with nine digits, booleans as true and false, unknown values empty."""
     file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
+    writer = csv.writer(file, lineterminator="\n")  # the csv module's own is "\r\n" on every system
     writer.writerow([name for column in columns for name in column.names])
     writer.writerows(map(_written, record.values()) for record in records(columns, rows))
     return file.getvalue()
@@ -343,6 +308,7 @@ def take(get: Get, row: object) -> Any:
 def _known(value: object) -> object:
     """The value; None if it is empty, unknown or not finite."""
     unknown = isinstance(value, Estimate) and not value.known
+    # 0 and False are values: only texts may be empty.
     return None if unknown or value == "" or (isinstance(value, float) and not math.isfinite(value)) else value
 
 
@@ -352,6 +318,7 @@ def _written(value: object) -> str:
         return "" if value is None else str(value).lower()
     if not isinstance(value, str | int | float | np.number):
         raise TypeError(f"{value!r} is a {type(value).__name__}: a CSV cell is text, a number, a boolean or empty.")
+    # Nine digits: more than any clock resolves, and no tails such as 0.30000000000000004.
     return f"{value:.9g}" if isinstance(value, float | np.floating) else str(value)
 
 
@@ -368,6 +335,7 @@ def short_time(estimate: Estimate) -> str:
     """A time with value and interval in the same unit: "12.3 [12.1, 12.4] µs"."""
     if not estimate.known:
         return ""
+    # The unit of the value also for its interval, or the two could not be compared at a glance.
     size, unit = next(((s, u) for s, u in _UNITS if estimate.value >= s), _UNITS[-1])
     return f"{_scaled(estimate, size)} {unit}"
 
@@ -388,7 +356,7 @@ def ratio(estimate: Estimate) -> str:
 
 def share(estimate: Estimate) -> str:
     """Percent: "91 [89, 93]"."""
-    if estimate.value < 0.005 and not estimate.has_interval:
+    if estimate.value < 0.005 and not estimate.has_interval:  # would be rounded to "0"
         return "<1"
     return percent(estimate).replace(" %", "")
 
@@ -398,13 +366,14 @@ def throughput(value: float) -> str:
     if not math.isfinite(value):
         return ""
     size, prefix = next((s, p) for s, p in _SIZES if value >= s or not s)
-    return f"{value / (size or 1):#.3g}".removesuffix(".") + prefix
+    return f"{value / (size or 1):#.3g}".removesuffix(".") + prefix  # "#" keeps the zeros of "20.0", and a final point
 
 
 def _scaled(estimate: Estimate, size: float) -> str:
     if not estimate.known:
         return ""
     value = estimate.value / size
+    # Decimal places of the value for all three numbers: an end with other places looks more exact than the value.
     places = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 2
     between = f" [{estimate.lo / size:.{places}f}, {estimate.hi / size:.{places}f}]" if estimate.has_interval else ""
     return f"{value:.{places}f}{between}"

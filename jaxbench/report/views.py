@@ -17,7 +17,7 @@ from jaxbench.report.run_report import RunReport
 _FOLDER, _FIGURES = Path(__file__).with_name("figures"), "jaxbench.report.figures"
 
 
-@functools.cache
+@functools.cache  # one report asks for it several times
 def figures() -> dict[str, Plot]:
     """Every figure by name, in the order of a page."""
     modules = [importlib.import_module(f"{_FIGURES}.{file.stem}") for file in _FOLDER.glob("[!_]*.py")]
@@ -34,7 +34,7 @@ def views(kind: str) -> list[str]:
 
 def of(run: RunReport) -> dict[str, Plot]:
     """The figures for the run by name. Raises UserError for a view without a figure."""
-    kind, view, section = run.kind, run.view, run.config.get("report")
+    kind, view, section = run.kind, run.view, run.config.get("report")  # older configs have no such section
     asked_for = section.get("view", "") if isinstance(section, dict) else ""
     legal = sorted({*views("training"), *views(kind)})
     if asked_for and asked_for not in legal:
@@ -50,7 +50,7 @@ def pictures(run: RunReport) -> list[Picture]:
     shown, look = [], canvas.look_of(run.config)
     for name, plot in of(run).items():
         files = canvas.render(lambda plot=plot: plot(run), look)  # type: ignore[misc]
-        canvas.write(files, run.path / "figures", name)
+        canvas.write(files, run.path / "figures", name)  # without files it removes those of an earlier report
         if files:
             shown.append(picture(name, files["svg"], run))
     return shown

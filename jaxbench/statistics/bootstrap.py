@@ -16,8 +16,8 @@ as much as the points of two processes.
 The interval of any number that is computed from draws is then given by the percentiles of that number's draws.
 
 If processes take turns, a disturbance of a few seconds hits rounds of several processes, and resampling processes alone
-gives intervals that are too narrow. The draws of such *alternating* rounds have random factors for processes and for
-batches of time (`two_way`).
+gives intervals that are too narrow. The draws of such *alternating* rounds have a random factor for each round, as wide
+as dependent rounds need it (`turns`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from scipy import special  # scipy.stats takes a second to import
 
-from jaxbench.statistics import two_way
+from jaxbench.statistics import turns
 from jaxbench.statistics.variance import ASSUMED, RunVariance
 
 # A percentile at 2.5 % then has 50 samples outside it, so its own error is small next to the width of the interval.
@@ -89,8 +89,7 @@ class Estimate:
 
     def under(self, work: float) -> Estimate:
         """`work` over this number, with the ends swapped. It has no interval if the lower end is not above 0."""
-        # If the lower end is not above 0, the inverse is unbounded, and no interval can be stated.
-        if not (self.has_interval and self.lo > 0):
+        if not (self.has_interval and self.lo > 0):  # the inverse is unbounded
             return Estimate(value=work / self.value)
         return Estimate(value=work / self.value, lo=work / self.hi, hi=work / self.lo)
 
@@ -106,7 +105,7 @@ class BootstrapSamples:
       spread: the variation between processes, used for points that fewer than MIN_PROCESSES measured.
       weights: (draws, R) float32, how often each draw contains each unit: rounds resampled within each process.
       process_weights: (draws, processes) float32, the same if processes are resampled.
-      two_way: how alternating rounds depend on each other; None if processes do not take turns.
+      turns: how alternating rounds depend on each other; None if processes do not take turns.
     """
 
     def __init__(
@@ -133,8 +132,9 @@ class BootstrapSamples:
             self.weights[:, self.process == number] = self._multinomial(int(size))
         self.process_weights = self._multinomial(len(sizes))
         # Processes in sequence change as often as there are processes; more changes mean that they take turns.
-        turns = np.count_nonzero(np.diff(self.process)) + 1
-        self.two_way = two_way.fit(self.process) if turns > max(1, len(sizes)) else None
+        changes = np.count_nonzero(np.diff(self.process)) + 1
+        alternate = changes > max(1, len(sizes))
+        self.turns = turns.Turns(process=self.process, common=np.zeros(len(self.process))) if alternate else None
         self._factors = np.zeros((draws, 0))
         known = math.isinf(spread.df)  # otherwise the spread is an estimate, too
         self._doubt = np.ones(draws) if known else np.sqrt(self._random.chisquare(spread.df, draws) / spread.df)
@@ -152,29 +152,30 @@ class BootstrapSamples:
             units, workers, spread=self.spread, draws=len(self.weights), seed=self._seed, auto_rounds=self.auto_rounds
         )
         # How rounds depend on each other belongs to the run. Some of its rounds are too few to estimate it again.
-        some.two_way = self.two_way and self.two_way.only(self._columns(some.units))
+        some.turns = self.turns and self.turns.only(self._columns(some.units))
         return some
 
-    def fit(self, series: Iterable[tuple[Sequence[Unit], np.ndarray]], seconds: float) -> None:
+    def fit(self, series: Sequence[tuple[Sequence[Unit], np.ndarray]], compared: Sequence[tuple[int, int]]) -> None:
         """Estimates how alternating rounds depend on each other. series: for each point that may support a claim, its
-        units and the logarithm of its time in each. seconds: from the first round to the last."""
-        if self.two_way is not None:
-            found = [(np.array(self._columns(units)), values) for units, values in series]
-            self.two_way = two_way.fit(self.process, found, seconds)
+        units and the logarithm of its time in each. compared: of them (`turns.pairs`)."""
+        if self.turns is not None:
+            found = [(np.array(self._columns(units), dtype=int), values) for units, values in series]
+            sets = len(np.unique(self.process)) >= MIN_PROCESSES
+            self.turns = turns.fit(self.process, found, compared, sets=sets)
 
-    def mean(self, values: np.ndarray, units: Sequence[Unit]) -> two_way.Mean:
-        """The mean of one value per unit, in alternating rounds."""
-        assert self.two_way is not None
-        by_process = self.processes(units) >= MIN_PROCESSES
+    def mean(self, values: np.ndarray, units: Sequence[Unit], *, logs: bool = True) -> turns.Mean:
+        """The mean of one value per unit, in alternating rounds. logs: the values are logarithms of times."""
+        assert self.turns is not None
         times = OPTIONAL_STOPPING if self.auto_rounds else 1.0
-        return self.two_way.mean(np.array(self._columns(units)), values, by_process=by_process, times=times)
+        return self.turns.mean(np.array(self._columns(units)), values, logs=logs, times=times)
 
-    def _drawn(self, mean: two_way.Mean) -> np.ndarray:
+    def _drawn(self, mean: turns.Mean) -> np.ndarray:
         """(draws,): the draws of a mean over alternating rounds."""
-        if self._factors.shape[1] != len(mean.loadings):  # QR makes the sample covariance exactly the identity
+        if self._factors.shape[1] != len(mean.loadings):
             normal = self._random.standard_normal((len(self.weights), len(mean.loadings)))
-            orthogonal, _ = np.linalg.qr(normal - normal.mean(axis=0))
-            self._factors = orthogonal * math.sqrt(len(normal))
+            if 2 * len(mean.loadings) < len(normal):  # QR makes the sample covariance exactly the identity
+                normal = np.linalg.qr(normal - normal.mean(axis=0))[0] * math.sqrt(len(normal))
+            self._factors = normal
         return mean.value + np.einsum("df,f->d", self._factors, mean.loadings)
 
     def processes(self, units: Sequence[Unit]) -> int:
@@ -199,11 +200,11 @@ class BootstrapSamples:
           samples: (n,) values above 0. owners: (n,) int, which of `units` each belongs to.
           signed: samples may be negative, and the mean is arithmetic.
         """
-        if self.two_way is not None and len(units) > 1:
+        if self.turns is not None and len(units) > 1:
             # A median in each round, because one interrupted block must not count; a mean over rounds, because a median
             # over them would jump between the two speeds that a machine with a neighbour has.
             each = np.array([np.median(samples[owners == number]) for number in range(len(units))])
-            mean = self.mean(each if signed else np.log(each), units)
+            mean = self.mean(each if signed else np.log(each), units, logs=not signed)
             drawn = self._drawn(mean)
             return (mean.value, drawn) if signed else (math.exp(mean.value), np.exp(drawn))
         process = self.process[self._columns(units)]

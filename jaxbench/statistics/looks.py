@@ -20,15 +20,13 @@ import numpy as np
 
 from jaxbench.core.schema import PointRecord, Record, RoundRecord
 from jaxbench.records.manifest import Plan
-from jaxbench.statistics import contended, two_way
+from jaxbench.statistics import contended, turns
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, BootstrapSamples, Unit
 from jaxbench.statistics.timing import elapsed_s, round_medians, session
 
 HALF_WIDTH = 0.03  # of the interval of each efficiency; 1 is 100 %
 LEAST_ROUNDS, LEAST_S = 30, 25.0  # of fewer rounds or seconds, a neighbour may have slowed down all of them, or none
-STEADY = (
-    0.75  # of `two_way.TwoWay.alike`: below it noise lasts, and a narrow interval before the budget ends may be luck
-)
+STEADY = 0.75  # of `turns.Turns.alike`: below it noise lasts, and a narrow interval before the budget ends may be luck
 NEXT = 0.6  # claims of at least this share of the widest half width, which is an estimate, are narrowed with it
 ABLATION_ROUNDS = 6  # of a point that explains another one, if that resolves its factor
 ABLATION_SHARE = 3  # it has at most every third round of the point that it explains, while a claim is not precise
@@ -169,13 +167,14 @@ class Times:
         workers = dict.fromkeys(workers)
         # One draw: a look needs only the variances, and it must cost little next to a round.
         self.draws = BootstrapSamples((unit for unit, _ in workers), workers, draws=1, auto_rounds=True)
-        claiming = [of for name, of in values.items() if of and not points[name].get("explains")]
-        self.draws.fit([(list(of), np.array(list(of.values()))) for of in claiming], spent_s)
+        claiming = {name: of for name, of in values.items() if of and not points[name].get("explains")}
+        compared = turns.pairs([_family(points[name]) for name in claiming])
+        self.draws.fit([(list(of), np.array(list(of.values()))) for of in claiming.values()], compared)
 
     @property
     def steady(self) -> bool:
         """Whether the noise does not outlast a round."""
-        return self.draws.two_way is not None and self.draws.two_way.alike >= STEADY
+        return self.draws.turns is not None and self.draws.turns.alike >= STEADY
 
     def count(self, name: str) -> int:
         return len(self.values.get(name, ()))
@@ -183,9 +182,9 @@ class Times:
     def shared(self, *names: str) -> list[Unit]:
         return sorted(set.intersection(*(set(self.values[name]) for name in names)))
 
-    def means(self, units: Sequence[Unit], *names: str) -> list[two_way.Mean] | None:
+    def means(self, units: Sequence[Unit], *names: str) -> list[turns.Mean] | None:
         """The mean of each over these rounds; None without an interval that knows how processes differ."""
-        if self.draws.two_way is None or len(units) < MIN_ROUNDS or self.draws.processes(units) < MIN_PROCESSES:
+        if self.draws.turns is None or len(units) < MIN_ROUNDS or self.draws.processes(units) < MIN_PROCESSES:
             return None
         return [self.draws.mean(np.array([self.values[name][unit] for unit in units]), units) for name in names]
 
@@ -194,13 +193,13 @@ class Times:
         units = self.shared(*names)
         means, half = self.means(units, *names), math.inf
         if means is not None:
-            nothing = two_way.Mean(value=0.0, loadings=np.zeros_like(means[0].loadings))
+            nothing = turns.Mean(value=0.0, loadings=np.zeros_like(means[0].loadings))
             top, bottom = (*means, nothing)[:2]
             ideal = self._ideal(point, base)
             value = ideal * math.exp(bottom.value - top.value) if ideal else 1.0
             # An interval from value / e^h to value * e^h is 2 value sinh(h) wide. The bound avoids an overflow after
             # few rounds.
-            half = value * math.sinh(min(two_way.half_width(top, bottom), 50.0))
+            half = value * math.sinh(min(turns.half_width(top, bottom), 50.0))
         return Claim(point=point, base=base, half_width=half, rounds=len(units))
 
     def _ideal(self, point: str, base: str) -> float:
@@ -223,20 +222,16 @@ class Times:
         means = self.means(units, part, whole) if len(units) >= least else None
         if means is None:
             return False
-        half, apart = two_way.half_width(*means), abs(means[0].value - means[1].value)
+        half, apart = turns.half_width(*means), abs(means[0].value - means[1].value)
         return half <= HALF_WIDTH or half < apart or len(units) >= 3 * least
+
+
+def _family(about: Mapping[str, Any]) -> tuple[tuple[Any, ...], int]:
+    return tuple(about.get(name) for name in ("strategy", "scaling", "arm")), int(about.get("devices", 1))
 
 
 def _pairs(points: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
     """(point, base) of each efficiency; without any, of each ratio to the first point; or a single point and ""."""
     whole = [about for about in points.values() if not about.get("explains")]
-    families: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for about in whole:
-        families.setdefault((about.get("strategy"), about.get("scaling"), about.get("arm")), []).append(about)
-    pairs = []
-    for family in families.values():
-        base, *others = sorted(family, key=lambda about: int(about["devices"]))
-        pairs += [(about["point"], base["point"]) for about in others if about["devices"] != base["devices"]]
-    if pairs or not whole:
-        return pairs
-    return [(about["point"], whole[0]["point"]) for about in whole[1:]] or [(whole[0]["point"], "")]
+    found = turns.pairs([_family(about) for about in whole])
+    return [(whole[at]["point"], whole[base]["point"]) for at, base in found] or [(p["point"], "") for p in whole]

@@ -104,7 +104,7 @@ def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
 
     units = sorted({unit for row in rows for unit in row.point.units})
     draws = rows[0].timing.draws
-    turn = draws.processes(units) if draws.two_way is not None else 1
+    turn = draws.processes(units) if draws.turns is not None else 1
     # The maximum of many noisy medians is biased upwards even if every median is unbiased, so other rounds measure it.
     # Of an odd number of rounds the extra one measures, because an interval needs rounds.
     choosing = {unit for place, unit in enumerate(units) if place // turn % 2}

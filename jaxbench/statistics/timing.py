@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxbench.core.schema import CaseRecord, PointRecord, Record, RoundRecord
 from jaxbench.digits import digits
+from jaxbench.statistics import turns
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, UNKNOWN, BootstrapSamples, Estimate, Unit, estimate
 from jaxbench.statistics.variance import ASSUMED, RunVariance
 
@@ -78,7 +79,7 @@ class Timing:
             return ""
         if self.processes < MIN_PROCESSES:
             return f"rounds + {self.draws.spread.kind}"
-        return "processes" if self.draws.two_way is None else "processes and time"
+        return "processes" if self.draws.turns is None else "processes and time"
 
     @property
     def inside(self) -> Timing:
@@ -114,11 +115,14 @@ def draws_of(points: Sequence[TimedPoint], spread: RunVariance = ASSUMED) -> Boo
     draws = BootstrapSamples(
         (unit for unit, *_ in rounds), workers, spread=spread, auto_rounds=any(point.auto_rounds for point in points)
     )
-    claiming = [p for p in points if not (p.oversubscribed or bool(getattr(p, "explains", "")))]  # no ablations
-    draws.fit(
-        [(point.units, np.log(round_medians(point.rounds))) for point in claiming if point.rounds],
-        elapsed_s(r for point in claiming for r in point.rounds),
-    )
+    # Ablations claim nothing. Cases have no strategy, so each is compared with the first.
+    claiming = [p for p in points if p.rounds and not (p.oversubscribed or bool(getattr(p, "explains", "")))]
+    families = [
+        (tuple(getattr(p, name, "") for name in ("strategy", "scaling", "arm")), getattr(p, "devices", 1))
+        for p in claiming
+    ]
+    series = [(point.units, np.log(round_medians(point.rounds))) for point in claiming]
+    draws.fit(series, turns.pairs(families))
     return draws
 
 
@@ -225,8 +229,7 @@ def unsettled(point: TimedPoint) -> list[str]:
 def medians(groups: Sequence[Sequence[float]]) -> np.ndarray:
     """(len(groups),): the median of each group. Groups must not be empty."""
     lengths = np.array([len(g) for g in groups])
-    # Groups differ in length. Filled with infinity, they sort as one table, without a loop
-    # in Python.
+    # Groups differ in length. Filled with infinity, they sort as one table, without a loop in Python.
     table = np.full((len(groups), lengths.max()), np.inf)
     table[np.arange(table.shape[1]) < lengths[:, None]] = np.concatenate(groups)
     table.sort(axis=1)

@@ -36,17 +36,18 @@ Launch = Callable[[tuple[str, ...], Path, float], Ended]
 def launch(words: tuple[str, ...], log: Path, limit_s: float) -> Ended:
     """Runs `jaxbench` with these words for at most `limit_s` seconds, and appends its output to `log`.
 
-    Ctrl-C interrupts the command, too. It gets time to stop by itself, and then KeyboardInterrupt is raised.
+    After Ctrl-C the command gets time to stop by itself, and then KeyboardInterrupt is raised.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "ab") as output:
+        # -P, or a jaxbench.py in the current folder would be imported instead.
         command = [sys.executable, "-P", "-m", "jaxbench", *words]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
         try:
             code: int | None = process.wait(limit_s)
         except subprocess.TimeoutExpired:
             code = None
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # the terminal sent it to the command, too
             _waited(process)
             raise
         finally:
@@ -95,4 +96,5 @@ def measure(
 
 def add(about: Document, outcome: str, message: str, seconds: float) -> None:
     """Adds the end of a command to its entry in the document. seconds: of this start; the entry has their sum."""
+    # The message may name a folder or the host, which a suite's page must not.
     about |= {"outcome": outcome, "seconds": about["seconds"] + seconds, "said": redact_text(message, private=True)}

@@ -35,7 +35,7 @@ from jaxbench.parallel import axes
 from jaxbench.records import identity
 from jaxbench.records.manifest import Machine
 from jaxbench.statistics import variance
-from jaxbench.suites import command, first_run_page
+from jaxbench.suites import command
 from jaxbench.suites import first_run_page as page
 from jaxbench.suites.command import AMISS, ASKED, BROKEN, DONE, REFUSED, SKIPPED, STOPPED, Document, Launch
 from jaxbench.sweep.progress import ProgressLine, format_s
@@ -69,9 +69,9 @@ class Part:
 
 def largest(machine: Machine) -> int:
     """The device count for trying strategies: all accelerators, or as many CPU devices as cores but at least 2."""
-    if machine["platform"] == "cpu":
+    if machine["platform"] == "cpu":  # with one device no strategy would communicate
         return max(2, *(n for n in plan.CPU_DEVICES if n <= machine["cores"]))
-    return 2 ** (int(machine["devices"]).bit_length() - 1)
+    return 2 ** (int(machine["devices"]).bit_length() - 1)  # a power of two, which divides batches and models
 
 
 def all_of(machine: Machine) -> list[Part]:
@@ -79,6 +79,7 @@ def all_of(machine: Machine) -> list[Part]:
     devices, on_cpu = largest(machine), machine["platform"] == "cpu"
     sizes = {name: {} if on_cpu else settings for name, settings in ON_ACCELERATORS.items()}
     profile = {"profile": "true", "mesh.devices": min(devices, machine["cores"]) if on_cpu else devices}
+    # Few rounds: a traced step is slowed, so its times are no sample.
     profile |= {"scaling": "strong", "measure.rounds": 3, "measure.processes": 1}
     return [
         *_smoke(devices),
@@ -91,8 +92,8 @@ def all_of(machine: Machine) -> list[Part]:
 
 
 def _smoke(devices: int) -> Iterator[Part]:
-    """Every model at a tiny size, with each strategy that it supports, on all devices. `gpt` is first, because it has
-    the most strategies."""
+    """Every model at a tiny size, with each strategy that it supports, on all devices."""
+    # `gpt` is first, because it has the most strategies: if time runs out, most of them were tried.
     parts = max(2, devices)  # sizes of `gpt` in which heads, blocks and positions can be divided over all devices
     sizes = {"layers": parts, "heads": parts, "width": 8 * parts, "context": 2 * parts}
     split = {f"model.{name}": size for name, size in sizes.items()}
@@ -109,7 +110,7 @@ def _levers(devices: int) -> Iterator[Part]:
     """Every other experiment on a training step, at a tiny size. They are last: they need correct strategies."""
     for experiment in discovery.experiments():
         config = getattr(discovery.load_experiment(experiment), "get_config", ConfigDict)()
-        own = experiment in (*config_lib.training_experiments(), "moe", "hybrid")
+        own = experiment in (*config_lib.training_experiments(), "moe", "hybrid")  # of the stage `smoke`
         if not own and "measures" not in config:
             alone = config.get("mesh", {}).get("devices") == "1"  # the experiment is about a single device
             settings = {"mesh.devices": 1 if alone else devices, "batch": max(16, 8 * devices), "measure.rounds": 1}
@@ -168,7 +169,7 @@ def first_run(
         todo = [part for part in every if document["parts"][part.run]["outcome"] != DONE]
         heading = f"running {len(todo)} of {len(every)} parts, within {format_s(BUDGET_S)}, into {folder}"
         console.print(heading, highlight=False, soft_wrap=True)
-        signal.signal(signal.SIGTERM, interrupt)
+        signal.signal(signal.SIGTERM, interrupt)  # a job scheduler's end is an interrupt: the page is still written
         try:
             with Parts(console, todo) as progress:
                 for part in todo:
@@ -188,7 +189,7 @@ def first_run(
             page.write(folder, document)
     page.show(document, console)
     measured = all(part["outcome"] == DONE for part in document["parts"].values())
-    return measured and not any(item["agrees"] == NO for item in first_run_page.items(document))
+    return measured and not any(item["agrees"] == NO for item in page.items(document))
 
 
 def dry_run(console: Console) -> None:
@@ -223,6 +224,7 @@ def begin(folder: Path, machine: Machine, parts: Sequence[Part]) -> dict[str, An
                 changes = identity.changes(was, now)
                 raise UserError(f"'{folder}' was started with other {key} ({changes}): choose a new --workdir.")
         made |= {name: old[name] for name in ("begun", "parts", "found", "card")}
+    # Parts that this version does not have any more disappear, and new ones are added.
     old_parts, made["parts"] = made["parts"], {}
     for number, part in enumerate(parts):
         about = {"stage": part.stage, "about": part.experiment, "outcome": ASKED, "seconds": 0.0, "said": ""}
@@ -246,19 +248,20 @@ def _record(
         items.append(complaint(part, CANNOT_TELL, outcome, message))
     document["found"][part.run] = redact(results, private=True)
     document["card"] = redact(machine_profile.read(folder / "machine" / machine_profile.NAME))
-    write_json(folder / NAME, document)
+    write_json(folder / NAME, document)  # after each part, so that a crash loses none
     progress.end(part, document["parts"][part.run], seconds, document["found"][part.run]["items"])
 
 
 def evidence(part: Part, folder: Path) -> dict[str, Any]:
     """The results of the part so far. folder: the folder of the whole first run."""
     results: dict[str, Any] = {"items": [], "grid": {}, "records": {}}
+    # `machine` is one command with several run folders.
     names = [f"{part.run}/{name}" for name in machine_command.EXPERIMENTS] if part.stage == MACHINE else [part.run]
     for run in (folder / name for name in names if (folder / name / MANIFEST).exists()):
         name = run.relative_to(folder).as_posix()
         try:
             read = _cases(run) if part.stage == MACHINE else _trainings(part.stage, run)  # items by stage
-        except UserError as error:
+        except UserError as error:  # a damaged folder is a finding of the first run, not its end
             results["items"].append(complaint(part, NO, "its records cannot be read", str(error)))
             continue
         about = part.experiment if part.stage != MACHINE else run.name
@@ -316,7 +319,7 @@ class Parts(ProgressLine):
 
     def end(self, part: Part, about: Mapping[str, Any], seconds: float, items: Sequence[Mapping[str, Any]]) -> None:
         """Prints the line of a finished part. about: its entry in the document. items: its expectations."""
-        if about["outcome"] not in (SKIPPED, STOPPED):
+        if about["outcome"] not in (SKIPPED, STOPPED):  # those did not take the time that they need
             self._seen.setdefault(part.stage, []).append(seconds)
         self._left.remove(part)
         self.advance()

@@ -38,6 +38,7 @@ Document = Mapping[str, Any]
 
 def write(folder: Path, document: Document) -> None:
     """Writes `first-run.html` into `folder` from the document and the figures of its runs."""
+    # Figures of runs that did not end are missing, and the page is made without them.
     files = [(folder / f"{name}.svg", name.replace("/figures/", "-"), caption) for name, caption in FIGURES]
     pictures = [Picture(name=name, svg=file.read_bytes(), caption=text) for file, name, text in files if file.is_file()]
     write_atomic(folder / PAGE, render(document, pictures))
@@ -71,9 +72,8 @@ def headlines(document: Document) -> list[str]:
     """Sentences on how many expectations are met, and on parts that were not measured. The first is the answer."""
     entries = items(document)
     counts = {word: sum(item["agrees"] == word for item in entries) for word in (YES, NO, CANNOT_TELL)}
-    unfinished = [
-        about for about in document["parts"].values() if about["outcome"] in ("skipped", "stopped", "not yet")
-    ]
+    abouts = document["parts"].values()
+    unfinished = [about for about in abouts if about["outcome"] in ("skipped", "stopped", "not yet")]
     if counts[NO]:
         answer = f"Not everything is as expected: {counts[NO]} of {len(entries)} expectations are NOT met."
     elif unfinished:
@@ -107,9 +107,8 @@ def show(document: Document, console: Console) -> None:
         for item in items(document):
             if item["agrees"] == word:
                 why = "; ".join(item["why"][:2]) or item["found"]
-                console.print(
-                    Text(f"  {word}: {item['run']}: {item['expected']} {why}", style="red" if word == NO else "")
-                )
+                line = f"  {word}: {item['run']}: {item['expected']} {why}"
+                console.print(Text(line, style="red" if word == NO else ""))
 
 
 # The question of each stage, in the order of the page.
@@ -149,9 +148,8 @@ def expectations(items: Sequence[Item]) -> Table:
         for item in of_stage:
             groups.setdefault((item["expected"], item["agrees"]), []).append(item)
         order = list(dict.fromkeys(expected for expected, _ in groups))
-        ordered = sorted(
-            groups.items(), key=lambda entry: order.index(entry[0][0])
-        )  # one expectation's answers together
+        # One expectation's answers together.
+        ordered = sorted(groups.items(), key=lambda entry: order.index(entry[0][0]))
         for number, ((expected, agrees), group) in enumerate(ordered):
             asked = question if not number else ""
             runs = [item["run"] for item in group]
@@ -197,6 +195,7 @@ def grid(document: Mapping[str, Any]) -> Table:
 
 def machine(document: Mapping[str, Any]) -> Table:
     """The machine, its software, and its measured peaks."""
+    # `get`: the document may be of another version, or its machine may not know a fact.
     about, versions = document["machine"], document["machine"].get("versions", {})
     memory = about.get("device_memory_bytes") or about.get("memory_bytes")
     git = about.get("git") or {}
@@ -227,7 +226,7 @@ def parts(abouts: Mapping[str, Mapping[str, Any]]) -> Table:
         command = f"jaxbench {' '.join(about['words'])}"
         rows.append((run, outcome, f"{about['seconds']:.0f}", message, command))
     total = sum(about["seconds"] for about in abouts.values())
-    rows.append(("all", "", f"{total:.0f}", "", ""))
+    rows.append(("all", "", f"{total:.0f}", "", ""))  # over all starts, so it may exceed the budget of one
     note = "done: measured and correct. amiss: measured, but not all correct. Each folder has its own page."
     headings = {"folder": TEXT, "outcome": TEXT, "seconds": NUMBER, "message": FOLD, "command": FOLD}
     return plain(headings, rows, first=lambda row: row[0] == "all", note=note)

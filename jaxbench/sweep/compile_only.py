@@ -1,7 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """`jaxbench run EXPERIMENT --dry_run --target=h100:8`: compiles every point for absent hardware.
 
-Each device count has its own process with a topology of that size, because a program cannot use a part of a topology.
 If the compiler refuses a program, ends its process or takes too long, this is a result and is recorded.
 """
 
@@ -35,20 +34,13 @@ from jaxbench.sweep.progress import SweepProgress
 from jaxbench.sweep.run import absolute, parse
 from jaxbench.sweep.workers import failure_of
 
-LIMIT_S = 900.0  # for one compilation
+LIMIT_S = 900.0  # for one compilation: a process that takes longer ends, and the point is recorded as failed
 
 
 def run(
-    experiment: str,
-    config: ConfigDict,
-    text: str,
-    workdir: Path,
-    console: Console,
-    *,
-    keep: bool = False,
-    options: Mapping[str, object] | None = None,
-    limit_s: float = LIMIT_S,
-) -> None:
+    experiment: str, config: ConfigDict, text: str, workdir: Path, console: Console, *, keep: bool = False,
+    options: Mapping[str, object] | None = None, limit_s: float = LIMIT_S,
+) -> None:  # fmt: skip
     """Compiles the points that the folder lacks for the target `text`. Raises UserError. An interrupt loses nothing.
 
     keep: also keep the compiled texts, in the files of `text_file`. options: further compiler options for all points.
@@ -61,28 +53,34 @@ def run(
     try:
         if not (folder.path / MANIFEST).exists():
             write_json(folder.path / MANIFEST, _manifest(config, target, points))
+        if keep:
+            (folder.path / "compiled").mkdir(exist_ok=True)
+        # What a compiler has refused it would refuse again, so a failed point is done, too.
         done = {record.point for record in folder.records() if isinstance(record, CompiledRecord | FailureRecord)}
         todo = [point for point in points if point.point not in done]
-        console.print(
-            f"{config.experiment}: compiling {len(points)} points for {text} into {workdir}; nothing is run",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
+        title = f"{config.experiment}: compiling {len(points)} points for {text} into {workdir}; nothing is run"
+        console.print(title, highlight=False, soft_wrap=True)
         setup = Setup(
             platform=target.platform, devices=target.devices, experiment=absolute(experiment),
             config=config_lib.plain(config), worker=f"compile/{text}",
         )  # fmt: skip
         with SweepProgress(console, [("prepare", point.point) for point in todo]) as progress:
+            # A program cannot use a part of a topology, so each device count has a process with a topology of its size.
             for devices in sorted({_devices(point) for point in todo}):
-                group = [point for point in todo if _devices(point) == devices]
                 part = target.part(devices)
-                _Compiler(folder, part, setup, progress, options or {}, limit_s, keep=keep).compile(group)
+                environment = start_lib.target_environment(part)
+                if setup.config.get("strategy") == OWN:  # a user's own step is made on fake CPU devices first
+                    environment["JAX_NUM_CPU_DEVICES"] = str(devices)
+                of_part = dataclasses.replace(setup, target=part.text, devices=devices, environment=environment)
+                group = [point for point in todo if _devices(point) == devices]
+                _compile(folder, of_part, group, progress, options or {}, limit_s, keep=keep)
     finally:
         folder.close()
 
 
 def text_file(workdir: Path, point: str) -> Path:
     """The file for the compiled text of a point, compressed."""
-    return workdir / "compiled" / f"{re.sub('[^A-Za-z0-9=.,-]+', '_', point)}.hlo.gz"
+    return workdir / "compiled" / f"{re.sub('[^A-Za-z0-9=.,-]+', '_', point)}.hlo.gz"  # names of points have slashes
 
 
 def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[plan.Placed]:
@@ -116,65 +114,36 @@ def _manifest(config: ConfigDict, target: Target, points: Sequence[plan.Placed])
         "versions": versions(),
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "plan": {
-            "measures": "compiled",
-            "experiment": config.experiment,
-            "platform": target.platform,
+            "measures": "compiled", "experiment": config.experiment, "platform": target.platform,
             "points": [point.to_json() for point in points],
         },
-    }
+    }  # fmt: skip
 
 
-def _fake_devices(setup: Setup, target: Target) -> dict[str, str]:
-    """A user's own step is made on fake CPU devices, and then compiled for the target."""
-    return {"JAX_NUM_CPU_DEVICES": str(target.devices)} if setup.config.get("strategy") == OWN else {}
-
-
-class _Compiler:
-    """The process that compiles for one device count of a target, restarted when a compiler kills it."""
-
-    def __init__(
-        self,
-        folder: RunFolder,
-        target: Target,
-        setup: Setup,
-        progress: SweepProgress,
-        options: Mapping[str, object],
-        limit_s: float,
-        *,
-        keep: bool,
-    ):
-        self._folder, self._target, self._progress, self._keep, self._limit_s = folder, target, progress, keep, limit_s
-        environment = {**start_lib.target_environment(target), **_fake_devices(setup, target)}
-        self._options = dict(options)
-        self._setup = dataclasses.replace(setup, target=target.text, devices=target.devices, environment=environment)
-        if keep:
-            (folder.path / "compiled").mkdir(exist_ok=True)
-
-    def _worker(self) -> Worker:
-        return Worker(self._setup, self._folder.path / "logs" / f"{self._target.text.replace(':', '_')}.log")
-
-    def _request(self, point: plan.Placed) -> CompileFor:
-        text = str(text_file(self._folder.path, point.point).resolve()) if self._keep else ""
-        return CompileFor(point=point.to_json(), text=text, options=self._options)
-
-    def compile(self, points: Sequence[plan.Placed]) -> None:
-        worker = self._worker()
-        try:
-            for point in points:
-                self._progress.begin("prepare", point.point, f"compile {point.text} for {self._target.text}")
-                try:
-                    record = worker.ask(self._request(point), self._limit_s).record
-                except WorkerError as error:
-                    if error.stage == "model":
-                        raise UserError(str(error)) from error
-                    record = failure_of(point, str(self._setup.config["experiment"]), error)
-                    if not error.alive:
-                        worker.close()
-                        worker = self._worker()
-                self._folder.append(record)
-                self._progress.end("prepare", point.point)
-        except KeyboardInterrupt:
-            worker.kill()
-            raise
-        finally:
-            worker.close()
+def _compile(
+    folder: RunFolder, setup: Setup, points: Sequence[plan.Placed], progress: SweepProgress,
+    options: Mapping[str, object], limit_s: float, *, keep: bool,
+) -> None:  # fmt: skip
+    """Compiles the points of one device count, in a process that is replaced when a compiler ends it."""
+    log = folder.path / "logs" / f"{setup.target.replace(':', '_')}.log"
+    worker = Worker(setup, log)
+    try:
+        for point in points:
+            progress.begin("prepare", point.point, f"compile {point.text} for {setup.target}")
+            text = str(text_file(folder.path, point.point).resolve()) if keep else ""
+            try:
+                record = worker.ask(CompileFor(point=point.to_json(), text=text, options=dict(options)), limit_s).record
+            except WorkerError as error:
+                if error.stage == "model":  # the model itself cannot be built: no point can be compiled
+                    raise UserError(str(error)) from error
+                record = failure_of(point, str(setup.config["experiment"]), error)
+                if not error.alive:  # a failed internal check of XLA ends its process
+                    worker.close()
+                    worker = Worker(setup, log)
+            folder.append(record)
+            progress.end("prepare", point.point)
+    except KeyboardInterrupt:
+        worker.kill()
+        raise
+    finally:
+        worker.close()

@@ -91,6 +91,7 @@ class Automatic:
         plan["auto"]["ended"] = ends
         done = Counter(record.point for record in rounds)
         for point in plan["points"]:
+            # A failed point keeps its number, so that a later start measures it.
             if ends and not point["oversubscribed"] and point["point"] not in failed:
                 point["rounds"] = done[point["point"]]
         write_json(self.run.path / MANIFEST, manifest)

@@ -16,8 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -33,7 +32,6 @@ PACE = "pace"  # find the block length of a point that was prepared at the same 
 
 # First guesses, seconds; replaced by measured times.
 GUESS_S = {"prepare": 5.0, AGAIN: 2.0, PACE: 0.5, "round": 0.6, "profile": 5.0}
-
 
 SILENT_S = 25.0  # CI services end jobs that print nothing for minutes; jaxbench prints a line every 30 s
 
@@ -51,7 +49,7 @@ def heartbeat(console: Console, said: Callable[[], str], *, terminal: bool = Fal
     over, begun = threading.Event(), time.monotonic()
 
     def beat() -> None:
-        while not over.wait(SILENT_S):
+        while not over.wait(SILENT_S):  # returns True as soon as the block ends
             line = f"{format_s(time.monotonic() - begun)}: {said()}"
             console.print(Text(line, style="dim"), soft_wrap=True)
 
@@ -62,7 +60,7 @@ def heartbeat(console: Console, said: Callable[[], str], *, terminal: bool = Fal
         yield
     finally:
         over.set()
-        if thread.ident is not None:
+        if thread.ident is not None:  # joining a thread that was not started is an error
             thread.join()
 
 
@@ -78,16 +76,12 @@ class ProgressLine:
 
     def __init__(self, console: Console, total: int):
         self._console = console
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn())
+        # Without auto_refresh, because a refreshing thread would run on the cores that are measured.
         self._bar = _Bar(
-            self,
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=console,
-            auto_refresh=False,  # a refreshing thread would run on the cores that are measured
-            transient=True,
+            *columns, TextColumn("{task.fields[left]}"), console=console, auto_refresh=False, transient=True
         )
+        self._bar.above = self.above
         self._task = self._bar.add_task("starting", total=total, left="")
         self._alive = ExitStack()
 
@@ -101,18 +95,12 @@ class ProgressLine:
         done = f"{task.description}: {task.completed:.0f} of {task.total or 0:.0f} done"
         return ", ".join(filter(None, (done, task.fields["left"])))  # before the first task, nobody knows what is left
 
-    def say(self, sentence: str) -> None:
-        """Prints a line that stays, on a terminal too."""
-        self._console.print(Text(sentence), soft_wrap=True)
-
-    def _say(self, sentence: str) -> None:
-        """Prints a line into a log; a terminal has the bar instead."""
-        if not self._console.is_terminal:
+    def say(self, sentence: str, *, terminal: bool = True) -> None:
+        """Prints a line that stays. terminal: on a terminal too, which else has only the bar."""
+        if terminal or not self._console.is_terminal:
             self._console.print(Text(sentence), soft_wrap=True)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self._alive.close()
         self._bar.stop()
 
@@ -136,12 +124,10 @@ class ProgressLine:
 class _Bar(Progress):
     """A bar with the content of its line above it."""
 
-    def __init__(self, line: ProgressLine, *columns: TextColumn | BarColumn | MofNCompleteColumn, **how: Any):
-        self._line = line
-        super().__init__(*columns, **how)
+    above: Callable[[], Iterable[RenderableType]] = tuple
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        yield from self._line.above()
+        yield from self.above()
         yield from super().get_renderables()
 
 
@@ -158,13 +144,11 @@ class SweepProgress(ProgressLine):
         self._seen: dict[tuple[str, str], float] = {}
         self._begun = time.monotonic()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        super().__exit__(kind, *rest)
         if kind is None:
             for sentence in self._so_far.sentences():
-                self._say(sentence)
+                self.say(sentence, terminal=False)
 
     def begin(self, kind: str, point: str, text: str) -> None:
         """Begins a task. A task that was not expected, such as a repetition, is added."""
@@ -192,7 +176,7 @@ class SweepProgress(ProgressLine):
             name = group_of(point) if many else point
             if not many or all(kind != "prepare" or group_of(other) != name for kind, other in self._left):
                 took = "" if many else f" in {format_s(seconds)}"
-                self._say(f"{name}: prepared{took}, about {format_s(self.left_s())} left")
+                self.say(f"{name}: prepared{took}, about {format_s(self.left_s())} left", terminal=False)
         self.advance()
 
     def drop(self, point: str) -> None:
@@ -208,7 +192,7 @@ class SweepProgress(ProgressLine):
         by_kind = defaultdict(list)
         for (kind, _), seconds in list(self._seen.items()):  # the log's thread reads it, too
             by_kind[kind].append(seconds)
-        mean = {kind: sum(by_kind[kind]) / len(by_kind[kind]) if by_kind[kind] else GUESS_S[kind] for kind in GUESS_S}
+        mean = GUESS_S | {kind: statistics.fmean(seconds) for kind, seconds in by_kind.items()}
         return sum(self._seen.get(task, mean[task[0]]) for task in list(self._left))
 
 
@@ -225,9 +209,7 @@ NOTE = (
     "Median over the rounds so far, with its 95 % confidence interval as if rounds were independent (<6 rounds: lowest "
     "and highest). The report's intervals include process-to-process variation."
 )
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))
-
-
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))  # any shorter time is in ns, too
 MANY = 10  # more points than these have a line in a log for each group
 
 
@@ -269,6 +251,7 @@ class SoFar:
             table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
         points = list(self.rounds)
         middle = points.index(self.newest) if self.newest in points else 0
+        # The newest point is in the middle, except near the ends of the list: the window is always full.
         first = max(0, min(middle - height // 2, len(points) - height))
         for point in points[first : first + height]:
             table.add_row(*(Text(cell) for cell in (point, *self._cells(point))))
@@ -278,18 +261,16 @@ class SoFar:
 
     def sentences(self) -> list[str]:
         """One sentence for each measured point or, if there are more than MANY, one for each group."""
-        lines = []
+        lines, measured = [], [point for point, rounds in self.rounds.items() if rounds]
         if len(self.rounds) > MANY:
-            measured = sorted((point for point, rounds in self.rounds.items() if rounds), key=group_of)
-            for group, points in itertools.groupby(measured, group_of):
+            for group, points in itertools.groupby(sorted(measured, key=group_of), group_of):
                 ordered = sorted(points, key=lambda point: statistics.median(self.rounds[point]))
                 low, high = (self._cells(ordered[at])[1] for at in (0, -1))
                 lines.append(f"{group}: {len(ordered)} points, {low} to {high} per step")
             return lines
-        for point, rounds in self.rounds.items():
-            if rounds:
-                count, median, between = self._cells(point)
-                lines.append(f"{point}: {median} per step {between} in {count} round{'s' if len(rounds) > 1 else ''}")
+        for point in measured:
+            count, median, between = self._cells(point)
+            lines.append(f"{point}: {median} per step {between} in {count} round{'' if count == '1' else 's'}")
         return lines
 
     def _cells(self, point: str) -> tuple[str, str, str]:

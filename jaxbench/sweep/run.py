@@ -117,26 +117,20 @@ def check(experiment: str, config: ConfigDict) -> None:
 def parse(experiment: str, config: ConfigDict) -> Settings:
     """The settings of a training experiment. Raises UserError for those that the suite or the model refuses.
 
-    It takes a second and starts no process. The config of a user's own step learns that it is one.
+    It takes a second, and no process has started by then. The config of a user's own step learns that it is one.
     """
-    start.only_cpu_here()
+    start.only_cpu_here()  # an accelerator belongs to the worker processes
     if any(feature.settle(config, experiment) for feature in features.providing("settle")):
         return config_lib.parse(config, [OWN], [])
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
-    refuse_early(experiment, config)
-    return settings
-
-
-def refuse_early(experiment: str, config: ConfigDict) -> None:
-    """Raises UserError for settings that the model refuses, within a second and before any process starts."""
-    start.only_cpu_here()
     plain = copy.deepcopy(config)
-    with plain.unlocked():
+    with plain.unlocked():  # a list of levers names the arms of a sweep, and a model is built for one arm
         plain.lever = levers.defaults()
     inspected(plain, experiment)
     if config.weak == "model" and "weak" in str(config.scaling):
         build_workload(plain, experiment, grown=2)
     studies.depths(config_lib.plain(config))
+    return settings
 
 
 def run(
@@ -152,24 +146,19 @@ def run(
     try:
         session = begin_session(folder, session_of(asked, experiment))
         job = job_of(folder, asked, config, experiment, session=session, followers=followers)
-        if asked.settings.rounds is None:
+        if asked.settings.rounds is None:  # measure.rounds=auto
             job = dataclasses.replace(job, automatic=Automatic(folder, look))
         title = f"{config.experiment}: {size_of(asked)}, into {workdir}"
         console.print(title, highlight=False, soft_wrap=True)
         for note in (*folder.notes, *asked.notes):
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
-        signal.signal(signal.SIGTERM, interrupt)
+        signal.signal(signal.SIGTERM, interrupt)  # as Ctrl-C: the processes end, and finished records are kept
         if isinstance(asked.settings, Settings):
-            studies.run(
-                Study(
-                    points=cast(Sequence[plan.Point], asked.points),
-                    experiment=job.experiment,
-                    config=job.config,
-                    limit=limit(asked.settings.search_bytes, asked.machine),
-                    folder=job.run.path,
-                    console=console,
-                )
-            )
+            study = Study(
+                points=cast(Sequence[plan.Point], asked.points), experiment=job.experiment, config=job.config,
+                limit=limit(asked.settings.search_bytes, asked.machine), folder=job.run.path, console=console,
+            )  # fmt: skip
+            studies.run(study)
         sweep.run(job, console)
     finally:
         folder.close()
@@ -183,7 +172,7 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Fo
     seconds: list[float | None] = []
     every = config.get("strategy") == "all" or compiler.every_set(config)
     with (
-        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as folder,  # processes need a folder for logs, and a dry run leaves none
         heartbeat(console, lambda: f"{len(seconds)} of {len(asked.points)} points compiled", terminal=True),
     ):
         job = job_of(RunFolder(folder), asked, config, experiment, session=0, followers=followers)
@@ -232,7 +221,7 @@ def _dry_point(
     settings, compile_s = asked.settings, answer.compile_s
     if note := _too_large_to_check(answer.whole_bytes, asked.machine):
         asked.notes.append(f"{point.point}: {note}")
-    used = min(getattr(point, "devices", 1), asked.machine["cores"])
+    used = min(getattr(point, "devices", 1), asked.machine["cores"])  # fake devices share the cores
     step_s = answer.flops / (GUESS_FLOP_PER_S_PER_CORE * used)
     blocks = 2.0 * settings.blocks  # and the same number for warm-up; few rounds have 2 K steps
     if answer.loop:  # cases are also timed in a loop on the device
@@ -286,30 +275,19 @@ def size_of(asked: Asked) -> str:
     """The amount of measuring in words, such as "8 points x 10 rounds"."""
     rounds, sets = asked.counts
     least = "at least " if asked.settings.rounds is None else ""
-    return f"{len(asked.points)} points x {least}{rounds} rounds" + (
-        f" in {sets} sets of processes" if sets > 1 else ""
-    )
+    in_sets = f" in {sets} sets of processes" if sets > 1 else ""
+    return f"{len(asked.points)} points x {least}{rounds} rounds{in_sets}"
 
 
 def job_of(
-    folder: RunFolder,
-    asked: Asked,
-    config: ConfigDict,
-    experiment: str,
-    *,
-    session: int,
+    folder: RunFolder, asked: Asked, config: ConfigDict, experiment: str, *, session: int,
     followers: Followers | None = None,
-) -> SweepJob:
+) -> SweepJob:  # fmt: skip
     return SweepJob(
-        run=folder,
-        points=asked.points,
-        order=asked.machine.get("free_cores", ()),
-        memory_bytes=float(asked.machine.get("memory_bytes") or "inf"),
-        config=config_lib.plain(config),
-        experiment=absolute(experiment),
-        session=session,
-        followers=followers,
-    )
+        run=folder, points=asked.points, order=asked.machine.get("free_cores", ()), config=config_lib.plain(config),
+        memory_bytes=float(asked.machine.get("memory_bytes") or "inf"), experiment=absolute(experiment),
+        session=session, followers=followers,
+    )  # fmt: skip
 
 
 def absolute(experiment: str) -> str:
@@ -320,10 +298,7 @@ def session_of(asked: Asked, experiment: str) -> Manifest:
     """The manifest of this start of the run."""
     source, settings, machine = discovery.experiment_path(experiment), asked.settings, asked.machine
     rounds, _ = asked.counts
-    points = [
-        {**point.to_json(), "rounds": plan.rounds_of(point, rounds), "processes": point.processes}
-        for point in asked.points
-    ]
+    points = [{**p.to_json(), "rounds": plan.rounds_of(p, rounds), "processes": p.processes} for p in asked.points]
     auto = Plan(auto={"budget_s": settings.budget_s, "ended": "", "looks": []}) if settings.rounds is None else Plan()
     return {
         **machine,
@@ -333,16 +308,11 @@ def session_of(asked: Asked, experiment: str) -> Manifest:
         "experiment_file": source.name,
         "experiment_sha256": discovery.digest(experiment),
         "plan": {
-            **asked.facts,
-            "experiment": settings.experiment,
-            "platform": machine["platform"],
-            "processes": max(point.processes for point in asked.points),
-            "rounds": rounds,
-            "blocks": settings.blocks,
-            **auto,
-            "points": cast(list[PlannedPoint], points),
+            **asked.facts, "experiment": settings.experiment, "platform": machine["platform"],
+            "processes": max(point.processes for point in asked.points), "rounds": rounds, "blocks": settings.blocks,
+            **auto, "points": cast(list[PlannedPoint], points),
         },
-    }
+    }  # fmt: skip
 
 
 def begin_session(folder: RunFolder, session: Manifest) -> int:
@@ -366,6 +336,7 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
         if old != new:
             changes = identity.changes(old, new)
             raise UserError(f"'{folder.path}' was measured with other {key} ({changes}): choose a new --workdir.")
+    # A point in other processes is another measurement. A point that the plan did not have is no contradiction.
     then, now = _processes(manifest), _processes(session)
     if moved := [point for point in now if then.get(point, now[point]) != now[point]]:
         raise UserError(
@@ -375,7 +346,7 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
     if manifest["git"] != session["git"]:
         old, new = (identity.commit(one["git"]) for one in (manifest, session))
         folder.notes.append(f"{folder.path} was started with jaxbench at {old}, but now it is {new}.")
-    elif manifest.get("source_sha256") not in (None, session.get("source_sha256")):
+    elif manifest.get("source_sha256") not in (None, session.get("source_sha256")):  # None: an older run
         folder.notes.append(f"the source of jaxbench has changed since {folder.path} was started.")
     if unknown := identity.cannot_tell(manifest, session):
         folder.notes.append(f"{folder.path}: {unknown}.")

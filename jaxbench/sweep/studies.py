@@ -47,7 +47,7 @@ from jaxbench.sweep.progress import working
 LENGTH = "context"  # the field of config.model with the number of positions of a sequence
 SHARPNESS = 8  # the longest sequence is exact to this part of itself
 DEPTH = "layers"  # the field of config.model with the number of identical blocks
-MAX_PROOFS = 16
+MAX_PROOFS = 16  # processes; each starts JAX and compiles a step
 # One arena, and every array mapped separately and returned at once, so that resident memory is that of the arrays.
 EXACT_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 CPU_LIMIT_BYTES = 2**30  # a CPU shares its memory with everything else: a limit to try the search with
@@ -151,7 +151,7 @@ def largest_within(
 
     It doubles `first` until it does not fit, then narrows the gap, guided by the straight line through both ends.
     """
-    peak = functools.cache(peak_bytes)
+    peak = functools.cache(peak_bytes)  # each call compiles
     low, high = 0, first
     while peak(high) <= limit_bytes:
         low, high = high, 2 * high
@@ -162,7 +162,7 @@ def largest_within(
         # single steps, so the gap is halved.
         share = 0.5 if above == limit_bytes + 1 else (limit_bytes - below) / (above - below)
         guess = low + round(share * (high - low) / grain) * grain
-        middle = min(max(guess, low + grain), high - grain)
+        middle = min(max(guess, low + grain), high - grain)  # between both ends, so that every step narrows the gap
         low, high = (middle, high) if peak(middle) <= limit_bytes else (low, middle)
     return low
 
@@ -179,14 +179,12 @@ def out_of_memory(error: WorkerError) -> bool:
 
 def asked(config: dict[str, Any]) -> dict[str, Callable[[Study], Search | Longest | Depths]]:
     """The studies that a config asks for, by the name of their file in the run folder. Raises UserError as `depths`."""
-    studies: dict[str, Callable[[Study], Search | Longest | Depths]] = {}
-    if config["search"] == "max":
-        studies[SEARCH] = lambda study: _LargestBatch(study).run()
-    if config["search"] == LENGTH:
-        studies[LONGEST] = max_sequence
-    if depths(config):
-        studies[REMAT_LAW] = memory_by_depth
-    return studies
+    studies: dict[str, tuple[bool, Callable[[Study], Search | Longest | Depths]]] = {
+        SEARCH: (config["search"] == "max", lambda study: _LargestBatch(study).run()),
+        LONGEST: (config["search"] == LENGTH, max_sequence),
+        REMAT_LAW: (bool(depths(config)), memory_by_depth),
+    }
+    return {file: carry_out for file, (wanted, carry_out) in studies.items() if wanted}
 
 
 def run(study: Study) -> None:
@@ -227,7 +225,7 @@ class _LargestBatch:
                 CompiledBatch(batch=batch, peak_bytes=memory.peak_bytes, refused=memory.refused)
                 for batch, memory in sorted(self.compiled.items())
             ),
-            largest=largest, error=errors[0] if errors else None,
+            largest=largest, error=errors[0] if errors else None,  # of the first that ran: usually the predicted one
         )  # fmt: skip
 
     def _prove(self, predicted: int) -> int:
@@ -261,11 +259,9 @@ class _LargestBatch:
             reason, peak_bytes, measured_bytes = str(error), known.peak_bytes if known is not None else None, None
         finally:
             worker.close()
-        proof = TriedBatch(
-            batch=batch, ok=not reason, reason=reason, peak_bytes=peak_bytes, measured_bytes=measured_bytes
-        )
-        self.proven.append(proof)
-        return proof.ok
+        bytes_ = {"peak_bytes": peak_bytes, "measured_bytes": measured_bytes}
+        self.proven.append(TriedBatch(batch=batch, ok=not reason, reason=reason, **bytes_))
+        return not reason
 
     def _above(self, answer: Ran) -> str:
         """The reason why a batch that ran does not fit; "" if it fits. A process on a CPU cannot exceed the limit."""
@@ -289,7 +285,7 @@ def max_sequence(study: Study) -> Longest:
     """
     if not study.config["model"].get(LENGTH):
         raise UserError(f"--config.search=context: this model has no config.model.{LENGTH} of its own; gpt has.")
-    by_devices = {point.devices: point for point in reversed(study.points)}
+    by_devices = {point.devices: point for point in reversed(study.points)}  # the first of each
     rows = tuple(_longest(study, by_devices[devices]) for devices in sorted(by_devices))
     return Longest(limit_bytes=study.limit.bytes, limit_source=study.limit.source, rows=rows)
 
@@ -299,6 +295,7 @@ def _longest(study: Study, point: Point) -> LongestOn:
     tried: dict[int, int] = {}
 
     def peak_bytes(length: int) -> int:
+        # The model is a part of a process's setup, so each length has a process.
         worker = study.with_model(**{LENGTH: length}).worker("max_sequence", point)
         with study.compiling(f"the step of {length} positions", worker) as compiled:
             memory = compiled(point.to_json())
@@ -310,11 +307,9 @@ def _longest(study: Study, point: Point) -> LongestOn:
     shortest = study.config["model"][LENGTH]
     with working(study.console, f"searching the longest sequence on {point.devices} devices: compiling"):
         longest = largest_within(
-            peak_bytes,
-            study.limit.bytes,
-            first=shortest,
+            peak_bytes, study.limit.bytes, first=shortest,
             step=lambda length: max(2 * point.devices, length // SHARPNESS),
-        )
+        )  # fmt: skip
     return LongestOn(devices=point.devices, longest=longest, tried=tuple(sorted(tried.items())))
 
 
@@ -339,6 +334,7 @@ def memory_by_depth(study: Study) -> Depths:
     rows = []
     for blocks in depths(study.config):
         with working(study.console, f"memory of {blocks} blocks: compiling"):
+            # All arms have the same device count, so one process compiles them.
             worker = study.with_model(**{DEPTH: blocks}).worker("memory_by_depth", next(iter(arms.values())))
             with study.compiling(f"the step of {blocks} blocks", worker) as compiled:
                 for remat, point in reversed(arms.items()):

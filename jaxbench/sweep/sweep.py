@@ -16,7 +16,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from absl import logging
 from rich.console import Console
@@ -52,13 +51,10 @@ def missing_rounds(records: list[schema.Record], points: Sequence[Placed], round
     missing = {}
     for point in points:
         done = measured[point.point]
-        if point.oversubscribed:
-            todo = [] if done else [rounds]
-        else:
-            todo = [number for number in range(rounds_of(point, rounds)) if number not in done]
-        if todo:
-            missing[point.point] = todo
-    return missing
+        missing[point.point] = [number for number in range(rounds_of(point, rounds)) if number not in done]
+        if point.oversubscribed:  # one visit, with the number after those of the others
+            missing[point.point] = [] if done else [rounds]
+    return {name: todo for name, todo in missing.items() if todo}
 
 
 def run(job: SweepJob, console: Console) -> None:
@@ -90,20 +86,16 @@ class _Sweep:
     """
 
     def __init__(
-        self,
-        job: SweepJob,
-        progress: SweepProgress,
-        points: Sequence[Placed],
-        todo: dict[str, list[int]],
+        self, job: SweepJob, progress: SweepProgress, points: Sequence[Placed], todo: dict[str, list[int]],
         records: Sequence[schema.Record],
-    ):
+    ):  # fmt: skip
         self.records = [*records]
         rounds = [record for record in records if isinstance(record, RoundRecord)]
         self.job, self.progress, self.todo = job, progress, todo
         self.steps = {record.point: record.steps for record in rounds}
         self.number = max((record.round for record in rounds), default=-1) + 1  # the next round of rounds=auto
         self.points = {point.point: point for point in points}
-        self.random_order = random.Random(f"{job.config['seed']}/{job.session}")
+        self.random_order = random.Random(f"{job.config['seed']}/{job.session}")  # a continued run has another order
         self.failed: set[str] = set()
         self.checked: dict[str, PointRecord] = {}
         self.unreported: dict[str, list[str]] = {}  # failed points by reason
@@ -119,14 +111,12 @@ class _Sweep:
     def __enter__(self) -> _Sweep:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         """Kills the processes after an exception, such as an interrupt."""
         self.end(kill=kind is not None)
         if self.forks:
             self.forks.close()
-        shutil.rmtree(self.cache, ignore_errors=True)
+        shutil.rmtree(self.cache, ignore_errors=True)  # not before the processes have ended, which read it
         self.references.close()
 
     def run(self, auto: Automatic | None) -> None:
@@ -137,6 +127,7 @@ class _Sweep:
         if shared:
             self.begin([0], shared)
             self.prepare(shared)
+            # After all other rounds, however many rounds=auto has added.
             number = max(self.number, *(number for name in shared for number in self.todo[name]))
             self.round(self.sets[0], number, shared)
             self.finish(shared)
@@ -150,6 +141,7 @@ class _Sweep:
         """The numbers of the sets of each wave. The sets of a wave live at the same time."""
         job = self.job
         rounds, asked = job.counts
+        # A set without a round would compile for nothing.
         asked = asked if job.automatic else max(1, min(asked, len({n for name in names for n in self.todo[name]})))
         if not job.live:
             return [[number] for number in range(asked)]
@@ -179,7 +171,7 @@ class _Sweep:
         if not numbers:
             return
         self.begin(wave, names)
-        every = max(1, min(DOUBLE_EVERY, total // FEW))
+        every = max(1, min(DOUBLE_EVERY, total // FEW))  # at least FEW rounds have the second clock
         one_by_one = total < FEW and len(wave) == waves == 1
         for some in [[name] for name in names] if one_by_one else [names]:
             self.prepare(some)
@@ -214,7 +206,7 @@ class _Sweep:
         if not alive:  # every point has failed: a later start may look again
             return True
         self.round_of_each_set(alive, last=True)
-        ends = "precise" if look.ended == "precise" else "budget" if last else ""
+        ends = "precise" if look.ended == "precise" else "budget" if last else ""  # "": the next wave goes on
         look = auto.looked(self.records, len(self.sets), self.failed)
         auto.note(look, self.records, self.spent_s, ends=ends, failed=self.failed)
         return bool(ends)
@@ -234,7 +226,7 @@ class _Sweep:
 
     def begin(self, wave: Sequence[int], names: Sequence[str]) -> None:
         """Starts the processes of a wave, instead of those of the one before."""
-        learned = self.sets[0].learned if self.sets else {}
+        learned = self.sets[0].learned if self.sets else {}  # before they end
         self.end()
         points = [self.points[name] for name in names]
         cache = self.cache if self.job.live else None
@@ -245,6 +237,7 @@ class _Sweep:
         """Traces the points if --config.profile asks for it, and ends the processes."""
         if self.job.config.get("profile"):
             for name in names:
+                # A failed point is not ready.
                 if self.sets and name in self.sets[0].ready and not self.is_ablation(name):
                     self.trace(name)
         self.end()
@@ -263,6 +256,7 @@ class _Sweep:
             return
         self.check(first, new)
         self.fit()
+        # All processes begin at once. Then their answers are read, one after the other.
         for workers in self.sets:
             for name in self.known(workers, names):
                 workers.send_ahead(name, self.again(name))
@@ -322,6 +316,7 @@ class _Sweep:
     def fit(self) -> None:
         """Ends sets until each of the others can take as much memory as the first one has taken."""
         first, *others = self.sets
+        # The first one has compiled, and the others have only started.
         while others and len(others) * (first.bytes - others[0].bytes) > memory.available():
             others.pop()
             self.sets.pop().close()
@@ -389,13 +384,9 @@ class _Sweep:
         else:
             double = visit % every == 0
         trains = isinstance(point, Point)
-        request = messages.Round(
-            point=name,
-            round=number,
-            double=double and not point.oversubscribed,
-            steps=self.steps.get(name) if trains else None,  # blocks of other lengths are not comparable
-            last=last and trains,
-        )
+        steps = self.steps.get(name) if trains else None  # blocks of other lengths are not comparable
+        double = double and not point.oversubscribed
+        request = messages.Round(point=name, round=number, double=double, steps=steps, last=last and trains)
         self.visits[workers.number, name] += 1
         answer = self.attempt(workers, "round", name, f"round {number + 1}: {point.text}", request)
         if answer is not None:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 
 from jaxbench import features
 from jaxbench.core.plan import Placed, Point, groups
@@ -22,7 +22,9 @@ from jaxbench.processes.messages import Answer, Fields, Request
 from jaxbench.sweep.job import SweepJob
 
 PROCESS_BYTES = 4.2e8  # of an idle process, before it has a model
-SHARE = 0.5  # of the free memory, for all sets
+SHARE = 0.5  # of the free memory, for all sets: the rest is for their models, which have no known size yet
+# By default JAX's compilation cache leaves out programs that compile within a second, as many of the sets' do.
+KEEP_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
 
 
 def note_workers(run: RunFolder, sets: Sequence[Workers]) -> None:
@@ -30,18 +32,10 @@ def note_workers(run: RunFolder, sets: Sequence[Workers]) -> None:
     manifest = run.manifest()
     about = {name: each for workers in sets for name, each in workers.surroundings.items()}
     if "plan" in manifest:
+        # Sets follow each other on an accelerator, and a continued run may need fewer: the largest number counts.
         most = max(workers.number for workers in sets) + 1
         manifest["plan"]["sets"] = max(most, manifest["plan"].get("sets", 1))
     write_json(run.path / MANIFEST, {**manifest, "workers": {**manifest.get("workers", {}), **about}})
-
-
-def kept_in(folder: str) -> dict[str, str]:
-    """Variables for JAX's compilation cache that also keep small and fast programs."""
-    return {
-        "JAX_COMPILATION_CACHE_DIR": folder,
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-    }
 
 
 def processes_of(points: Sequence[Placed]) -> int:
@@ -52,25 +46,19 @@ def processes_of(points: Sequence[Placed]) -> int:
 def affordable(asked: int, points: Sequence[Placed], memory_bytes: float) -> int:
     """The number of sets that may live at the same time, at most `asked`. memory_bytes: of the machine."""
     free = min(memory.available(), memory_bytes)
-    return max(1, min(asked, int(min(1e6, SHARE * free / (PROCESS_BYTES * processes_of(points))))))
+    fit = min(1e6, SHARE * free / (PROCESS_BYTES * processes_of(points)))  # `free` is infinite if nobody knows it
+    return max(1, min(asked, int(fit)))
 
 
 def failure_of(point: Placed, experiment: str, error: WorkerError) -> FailureRecord:
     """The record of a point that failed."""
     step = point if isinstance(point, Point) else None  # a case has neither a strategy nor a batch
     return FailureRecord(
-        point=point.point,
-        devices=point.devices,
-        strategy=step.strategy if step else "",
-        scaling=step.scaling if step else "",
-        global_batch=step.global_batch if step else 0,
-        arm=step.arm if step else "",
-        experiment=experiment,
-        stage=error.stage,
-        reason=str(error),
-        detail=error.detail,
+        point=point.point, devices=point.devices, strategy=step.strategy if step else "",
+        scaling=step.scaling if step else "", global_batch=step.global_batch if step else 0,
+        arm=step.arm if step else "", experiment=experiment, stage=error.stage, reason=str(error), detail=error.detail,
         unsupported=error.unsupported,
-    )
+    )  # fmt: skip
 
 
 class Workers:
@@ -81,15 +69,9 @@ class Workers:
     """
 
     def __init__(
-        self,
-        job: SweepJob,
-        points: Sequence[Placed],
-        *,
-        number: int = 0,
-        cache: Path | None = None,
-        learned: Mapping[str, int | None] = MappingProxyType({}),
-        forks: ForkServers | None = None,
-    ):
+        self, job: SweepJob, points: Sequence[Placed], *, number: int = 0, cache: Path | None = None,
+        learned: Mapping[str, int | None] = MappingProxyType({}), forks: ForkServers | None = None,
+    ):  # fmt: skip
         """number: of the set; it is part of the names of its processes. cache: the folder through which the sets share
         compiled programs; None: each compiles for itself. learned: the property `learned` of another set.
         forks: see `Child`."""
@@ -107,18 +89,14 @@ class Workers:
         setup, environment = self._groups[name][1], {}
         if self._cache is not None and setup.platform == "cpu":
             # Not on accelerators: their compilers try variants, and another choice is part of how processes differ.
-            kept = kept_in(str(self._cache.resolve()))
+            kept = {"JAX_COMPILATION_CACHE_DIR": str(self._cache.resolve()), **KEEP_ALL}
             environment = {name: os.environ.get(name, value) for name, value in kept.items()}
         setup = dataclasses.replace(
-            setup,
-            environment={**setup.environment, **environment},
+            setup, environment={**setup.environment, **environment}, experiment=self._job.experiment,
+            config=self._job.config, order=tuple(self._job.order), source=self._job.source,
             concurrent_collectives=setup.concurrent_collectives if learned is None else learned,
-            experiment=self._job.experiment,
-            config=self._job.config,
-            order=tuple(self._job.order),
-            worker=f"session{self._job.session}/{name}{suffix}",
-            source=self._job.source,
-        )
+            worker=f"session{self._job.session}/{name}{suffix}",  # new for each process: intervals compare processes
+        )  # fmt: skip
         return Worker(setup, log, self._job.followers, self._forks)
 
     def wait_ready(self) -> None:
@@ -160,7 +138,7 @@ class Workers:
         name, setup = point.worker()
         if name in self._workers:
             return self._ask(name, request)
-        self._groups[name] = [], setup
+        self._groups[name] = [], setup  # `_start` reads the setup from here
         worker = self._start(name)
         try:
             return worker.ask(request)
@@ -180,13 +158,13 @@ class Workers:
                 self.ready -= set(self._groups[name][0])
             raise
         finally:
-            if worker.restarts > restarts:
+            if worker.restarts > restarts:  # it needed more threads, and its new process has prepared nothing
                 self.ready -= set(self._groups[name][0])
 
     def close(self) -> None:
         """Lets the workers finish."""
         for worker in self._workers.values():
-            worker.let_go()
+            worker.let_go()  # all of them end at the same time
         for worker in self._workers.values():
             worker.close()
 
@@ -197,9 +175,7 @@ class Workers:
     def __enter__(self) -> Workers:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         """Lets the workers finish; after an exception, such as an interrupt, kills them."""
         self.close() if kind is None else self.kill()
 

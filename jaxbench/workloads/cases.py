@@ -103,6 +103,7 @@ class KernelWorkload:
 
     @property
     def resident_bytes(self) -> int:
+        # What memory must hold at once. `cases/placement.py` skips a case that would not fit.
         sizes = [a.nbytes for a in self.arguments]
         result = max(sizes) if self.result_bytes is None else self.result_bytes
         return sum(sizes) + result + self.in_flight_bytes
@@ -128,7 +129,7 @@ class TransferWorkload(_Payload):
 
     @property
     def resident_bytes(self) -> int:
-        return 2 * self.payload_bytes
+        return 2 * self.payload_bytes  # the source and its copy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,11 +181,12 @@ def sizes(field: str, text: str, auto: Iterable[int]) -> tuple[int, ...]:
     found = [_size(field, word.strip(), text) for word in text.strip("()[] ").split(",") if word.strip()]
     if not found:
         raise UserError(f"--config.{field} is empty: write sizes such as 1024,65536 or auto.")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found))  # without duplicates: two equal cases would have the same key
 
 
 def typed(text: str) -> bool:
     """Whether the user typed exact sizes. A size that does not fit is then refused, not skipped."""
+    # Presets write "auto:512,1024" (configs/machine.py): a small machine measures the sizes that it can hold.
     return not text.strip().startswith("auto")
 
 
@@ -218,7 +220,7 @@ _UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10
 
 def _size(field: str, word: str, text: str) -> int:
     unit = next((u for u in _UNITS if word.endswith(u)), "")
-    try:
+    try:  # as a float, so that 1e6 is a size too
         value = float(word.removesuffix(unit)) * _UNITS.get(unit, 1)
     except ValueError:
         value = math.nan

@@ -2,7 +2,6 @@
 """FLOPs of convolutions and matrix products, by formula and from a jaxpr; a multiply-add is two FLOPs.
 
 Elementwise work is not counted: it is small compared with the products, and not part of an accelerator's quoted peak.
-The compiler's own count (``cost_analysis``) misses library calls on GPUs and is only a cross-check.
 """
 
 from __future__ import annotations
@@ -34,11 +33,12 @@ def training(layers: list[float]) -> float:
     Backward does two products of the forward's size for each layer: one for the weights, one for the layer's input.
     The first layer needs no gradient of its input.
     """
-    return 3.0 * sum(layers) - layers[0]
+    return 3.0 * sum(layers) - layers[0]  # a model with trained inputs, such as an embedding, lists 0.0 first
 
 
 def count(function: Callable[..., PyTree], *avals: Any) -> float:
     """FLOPs of the products and convolutions in `function`'s jaxpr, by the shapes of their operands."""
+    # Not the compiler's own count (``cost_analysis``), which misses library calls on GPUs and is only a cross-check.
     return sum(flops for _, flops in _products(jax.make_jaxpr(function)(*avals).jaxpr))
 
 
@@ -75,11 +75,11 @@ def _products(jaxpr: Any, pick: Callable[..., list[Product]] | None = None) -> I
             lhs, rhs = (operand.aval.dtype for operand in equation.invars[:2])
             yield jnp.promote_types(lhs, rhs).name, _COUNTS[name](equation)
         if name == "while" and pick is min:
-            continue
+            continue  # it may end before its first iteration
         bodies = [[*_products(each, pick)] for each, _ in inner(equation)]
         if name == "cond" and pick is not None:
             bodies = [pick(bodies, key=lambda products: sum(flops for _, flops in products))]
-        repeats = equation.params["length"] if name == "scan" else 1
+        repeats = equation.params["length"] if name == "scan" else 1  # a `while` counts once: its length is unknown
         yield from ((dtype, repeats * flops) for products in bodies for dtype, flops in products)
 
 
@@ -90,16 +90,14 @@ def _count_product(equation: Any) -> float:
 
 
 def _count_convolution(equation: Any) -> float:
-    """2 x outputs x kernel size. Padding counts as work, the zeros of a dilated input do not.
-
-    The input gradient of a strided convolution is a convolution of a gradient that is dilated with zeros. If these
-    counted, the same product would be more work backward than forward.
-    """
+    """2 x outputs x kernel size. Padding counts as work, the zeros of a dilated input do not."""
     params = equation.params
     rhs, out = equation.invars[1].aval.shape, equation.outvars[0].aval.shape
     spec = params["dimension_numbers"].rhs_spec
     # rhs_spec is (output features, input features, spatial dimensions ...); the outputs are part of `out`.
     kernel = math.prod(rhs[i] for i in spec[2:]) * rhs[spec[1]]
+    # The input gradient of a strided convolution is a convolution of a gradient that is dilated with zeros. If these
+    # counted, the same product would be more work backward than forward.
     return 2.0 * math.prod(out) * kernel / math.prod(params["lhs_dilation"])
 
 

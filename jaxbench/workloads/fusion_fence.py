@@ -4,8 +4,7 @@
 A kernel is measured inside a step that reads one value of its result and changes one value of its argument
 (`parallel/chain.py`). Without a fence, XLA mixes the two. For a chain of elementwise operations it computed the chain
 twice, once for the result and once for the one value read, and copied the argument twice, because it could no longer
-tell which use comes first. On accelerators an optimization barrier is enough. XLA's CPU compiler removes barriers
-before it fuses operations; there, a call that is not inlined does the same job.
+tell which use comes first.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _INLINEABLE = "inlineable"
 def fenced(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
     """`function` (arrays -> array or tuple of arrays) behind a fence: XLA moves nothing into, out of or across it."""
 
-    @jax.jit
+    @jax.jit  # makes the call that XLA is told not to inline
     def kernel(*arguments: jax.Array) -> PyTree:
         with set_xla_metadata(**{_INLINEABLE: None}):  # calls inside the function are still inlined
             return function(*arguments)
@@ -37,6 +36,7 @@ def fenced(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
         return jax.lax.optimization_barrier(function(*jax.lax.optimization_barrier(arguments)))
 
     def fenced_function(*arguments: jax.Array) -> PyTree:
+        # XLA's CPU compiler removes barriers before it fuses operations. On accelerators a barrier is enough.
         return jax.lax.platform_dependent(*arguments, cpu=as_a_call, default=with_barriers)
 
     return fenced_function
@@ -45,6 +45,7 @@ def fenced(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
 @jax.custom_vjp
 def materialized_gradient(x: jax.Array) -> jax.Array:
     """Returns `x`, and makes its gradient an array in memory."""
+    # For a residual stream: XLA would fuse its gradient into each use, and compute the whole sum again in every block.
     return x
 
 

@@ -50,7 +50,8 @@ def inspect(workload: TrainWorkload, *, batch: int = 8) -> None:
 
     batch: number of examples with which the loss is traced.
     """
-    # From the outside in: each check relies on what the ones before it found to be true.
+    # From the outside in: each check relies on what the ones before it found to be true. Only the first error is told,
+    # because the others often follow from it.
     _require_fields(workload)
     for name, arguments in (("init", ("key",)), ("loss", ("params", "model_state", "batch", "key"))):
         _require_call(workload, name, arguments)
@@ -70,9 +71,9 @@ def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -
 
     avals: its arguments, as ``jax.ShapeDtypeStruct`` trees. batch: number of examples in them, for the error message.
     """
-    function, returned = getattr(workload, name), []
+    function, returned = getattr(workload, name), []  # a list, because what leaves `eval_shape` must be arrays
 
-    def call(*arguments: PyTree) -> None:  # returns nothing, because JAX refuses results such as strings
+    def call(*arguments: PyTree) -> None:
         returned.append(jax.tree.map(_leaf, function(*arguments)))
 
     with discovery.explaining(f"the {name} of '{workload.name}'", lambda error: _hint(error, workload, avals, batch)):
@@ -100,6 +101,7 @@ def _numbers(value: PyTree) -> tuple[Any, ...]:
 
 def _leaf(x: PyTree) -> Leaf:
     if hasattr(x, "shape") and hasattr(x, "dtype"):
+        # Canonical, so that a NumPy float64 equals the float32 that JAX makes of it; extended: a key's dtype.
         return Leaf("array", tuple(x.shape), jax.dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True))
     return Leaf(type(x).__name__)
 
@@ -112,7 +114,7 @@ def _require_fields(workload: TrainWorkload) -> None:
         subject = f"'{workload.name}': the field '{name}' of the example"
         if not isinstance(field, Field):
             raise UserError(f"{subject} is {_kind(field)}: write Field((28, 28, 1)), for example.")
-        sizes = field.shape if isinstance(field.shape, tuple | list) else (None,)
+        sizes = field.shape if isinstance(field.shape, tuple | list) else (None,)  # None is no size: refused below
         if not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
             raise UserError(
                 f"{subject} has the shape {field.shape}: give a tuple of positive numbers without the batch axis, "
@@ -155,6 +157,7 @@ def _require_call(workload: TrainWorkload, name: str, arguments: tuple[str, ...]
 
 def _where(workload: TrainWorkload, name: str) -> str:
     """ "'mine.py', line 12: loss", or "the loss of 'mine'" for a function that is not the user's own."""
+    # The user's own code stands behind wrappers (`functools.wraps`) and partials (`func`).
     function = signatures.unwrap(getattr(workload, name))
     code = getattr(signatures.unwrap(getattr(function, "func", function)), "__code__", None)
     if code is None or not discovery.is_theirs(code.co_filename):
@@ -174,7 +177,7 @@ def _initial(workload: TrainWorkload) -> tuple[PyTree, PyTree]:
     params, model_state = returned
     if not jax.tree.leaves(params):
         raise UserError(f"{where} returns no parameters: there is nothing to train.")
-    for path, leaf in _paths(params).items():
+    for path, leaf in _paths(params).items():  # integers cannot be trained, and a float is no array to place
         if leaf.kind != "array" or not jnp.issubdtype(leaf.dtype, jnp.floating):
             raise UserError(
                 f"{where} returns the parameter '{path}', which is {leaf}: numbers must be float arrays, such as "
@@ -183,11 +186,12 @@ def _initial(workload: TrainWorkload) -> tuple[PyTree, PyTree]:
     for path, leaf in _paths(model_state).items():
         if leaf.kind not in ("array", "float", "int", "bool", "complex"):
             raise UserError(f"{where} returns the state '{path}', which is {leaf}: a model's state must be arrays.")
+        # NumPy and checkpoints have no arrays of keys.
         if leaf.kind == "array" and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             raise UserError(
                 f"{where} returns the state '{path}', which is a random key: store jax.random.key_data(key)."
             )
-    return jax.eval_shape(workload.init, KEY)
+    return jax.eval_shape(workload.init, KEY)  # again, for shapes instead of Leafs
 
 
 def _require_loss(workload: TrainWorkload, params: PyTree, model_state: PyTree, batch: int) -> None:
@@ -200,6 +204,7 @@ def _require_loss(workload: TrainWorkload, params: PyTree, model_state: PyTree, 
     loss, (new_state, found) = returned
     for at, number in enumerate(_numbers(loss)):
         scalar = isinstance(number, Leaf) and number.scalar
+        # The second number is a weight, and a count of tokens is an integer.
         if not scalar or (at == 0 and not jnp.issubdtype(number.dtype, jnp.floating)):
             raise UserError(
                 f"{where} returns a loss that is {_kind(number)}: it must be a float scalar, the mean over the "
@@ -251,6 +256,7 @@ def _hint(error: Exception, workload: TrainWorkload, given: tuple[PyTree, ...], 
         return "Use jax.numpy instead of numpy: while a function is traced, its arrays have no values."
     if isinstance(error, jax.errors.ConcretizationTypeError):
         return "Use jnp.where or jax.lax.cond: while a function is traced, its arrays have no values."
+    # ValueError: "too many values to unpack", of an output used as a pair.
     if isinstance(error, TypeError | AttributeError | ValueError) and _miscalled(error):
         return f"{CALL[:1].upper()}{CALL[1:]}."
     if len(given) < 3:  # init takes no batch
@@ -279,14 +285,12 @@ def _miscalled(error: Exception) -> bool:
 
 
 def require_trainable(workload: TrainWorkload, metric: str = "accuracy") -> None:
-    """Raises UserError with a list of what is missing: data, an inference mode for a model with state, the metric.
-
-    For a model with batch statistics or random streams, the loss in training mode is no evaluation of the model.
-    """
+    """Raises UserError with a list of what is missing: data, an inference mode for a model with state, the metric."""
     params, model_state = jax.eval_shape(workload.init, KEY)
     missing = []
     if workload.data is None:
         missing.append("`data` to train on, such as data=(train, test), two dicts of arrays by field")
+    # With batch statistics or random streams, the loss in training mode is no evaluation of the model.
     if workload.evaluate is None and stateful(model_state):
         missing.append(
             "`evaluate`, a function of (params, model_state, batch) that returns the metrics in inference mode with "
@@ -305,7 +309,7 @@ def require_trainable(workload: TrainWorkload, metric: str = "accuracy") -> None
 
 def _metric_names(workload: TrainWorkload, params: object, model_state: object) -> list[str]:
     """The names of the metrics by which training is evaluated. Raises UserError unless they are scalars."""
-    batch = workload.batch_avals(8)
+    batch = workload.batch_avals(8)  # any number of examples, as in `inspect`
     if workload.evaluate is not None:
         found = traced(workload, "evaluate", params, model_state, batch)
         return metrics(found, f"the evaluate of '{workload.name}'")

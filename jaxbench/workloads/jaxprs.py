@@ -34,6 +34,7 @@ def aval_of(var: core.Var | core.Literal) -> jax.ShapeDtypeStruct:
 
 def inner(equation: core.JaxprEqn) -> list[tuple[core.Jaxpr, list[jax.Array]]]:
     """(jaxpr, its constants) of each function that an equation runs."""
+    # Found by what they are: each primitive names its own differently ("jaxpr", "call_jaxpr", "branches").
     groups = [value if isinstance(value, tuple | list) else (value,) for value in equation.params.values()]
     found = [value for group in groups for value in group if hasattr(value, "eqns")]
     return [(value.jaxpr, value.consts) if hasattr(value, "consts") else (value, []) for value in found]
@@ -94,6 +95,7 @@ def numbered(jaxpr: core.Jaxpr) -> list[Key]:
 def _numbered(
     jaxpr: core.Jaxpr, given: Sequence[Key], constants: Sequence[jax.Array], keys: dict[Key, int]
 ) -> list[Key]:
+    # The same array in two places is one value. Without arrays (an open jaxpr) each variable is its own.
     held: list[Key] = [("constant", id(c)) for c in constants] or [("constant", id(var)) for var in jaxpr.constvars]
 
     def apply(equation: core.JaxprEqn, inputs: list[Key]) -> list[Key]:
@@ -160,7 +162,7 @@ def _scan(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> 
 
 
 def _while(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> Sequence[jax.Array]:
-    params = equation.params
+    params = equation.params  # operands: constants of the test, constants of the body, carry
     test, body = params["cond_jaxpr"], params["body_jaxpr"]
     split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
     of_test, of_body, carry = given[: split[0]], given[split[0] : split[1]], given[split[1] :]
@@ -178,6 +180,7 @@ def _cond(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> 
     return jax.lax.switch(given[0], [branch(closed) for closed in equation.params["branches"]], *given[1:])
 
 
+# Rebuilt and not bound as they are: their bodies may hold primitives that `rules` replace.
 LOOPS: dict[str, Callable[[core.JaxprEqn, Sequence[jax.Array], Rules], Sequence[jax.Array]]] = {
     "scan": _scan, "while": _while, "cond": _cond,
 }  # fmt: skip

@@ -44,6 +44,7 @@ def frozen(workload: TrainWorkload, pattern: str) -> TrainWorkload:
 
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
         params, model_state = workload.init(key)
+        # None is an empty subtree, so optimizers, strategies and checkpoints see only what is trained.
         trainable = jax.tree.map(lambda x, frozen: None if frozen else x, params, chosen)
         frozen = jax.tree.map(lambda x, frozen: x if frozen else None, params, chosen)
         return trainable, {"model": model_state, "frozen": frozen}
@@ -53,6 +54,7 @@ def frozen(workload: TrainWorkload, pattern: str) -> TrainWorkload:
 
     def loss(params: PyTree, state: PyTree, batch: PyTree, key: jax.Array) -> PyTree:
         value, (new, metrics) = with_frozen(workload.loss)(params, state, batch, key)
+        # A loss may return only what it changed, and `_merged` of core/program.py merges one level only.
         new = {**state["model"], **new} if isinstance(new, dict) else new
         return value, ({"model": new}, metrics)
 
@@ -76,9 +78,14 @@ def stateful(model_state: PyTree) -> bool:
     return bool(jax.tree.leaves(not_frozen(model_state)))
 
 
+def is_frozen(model_state: PyTree) -> bool:
+    """Whether a model's state holds frozen parameters."""
+    return isinstance(model_state, dict) and "frozen" in model_state
+
+
 def not_frozen(model_state: PyTree) -> PyTree:
     """A model's state without its frozen parameters."""
-    return {k: v for k, v in model_state.items() if k != "frozen"} if isinstance(model_state, dict) else model_state
+    return {k: v for k, v in model_state.items() if k != "frozen"} if is_frozen(model_state) else model_state
 
 
 def paths(params: PyTree) -> list[str]:
@@ -89,7 +96,7 @@ def paths(params: PyTree) -> list[str]:
 def _chosen(workload: TrainWorkload, pattern: str) -> PyTree:
     """A tree with the structure of params: whether each parameter is frozen."""
     params, _ = jax.eval_shape(workload.init, KEY)
-    names = paths(params)
+    names = paths(params)  # of shapes alone, so a wrong pattern is refused before anything is compiled
     try:
         chosen = [re.search(pattern, name) is not None for name in names]
     except re.error as error:
@@ -139,13 +146,13 @@ def _products(workload: TrainWorkload) -> float:
 PRODUCTS = {"float32": "highest", "tf32": "tensorfloat32"}  # as jax.default_matmul_precision names them
 BITS = {"bfloat16": 8, "float16": 11}  # bits of the significand
 
-INITIAL_LOG2, MAX_LOG2 = 15, 24  # logarithms of the loss scale
+INITIAL_LOG2, MAX_LOG2 = 15, 24  # logarithms of the loss scale; float16 ends just below 2^16
 GROW_AFTER = 200  # good steps in a row, after which the scale doubles
 
 
 def require_precision(workload: TrainWorkload, precision: str, platform: str, device_kind: str) -> None:
     """Raises UserError for tf32 on hardware without it."""
-    peak = hardware.find(device_kind)
+    peak = hardware.find(device_kind)  # a GPU that the catalogue lacks is not refused: it may be newer
     older = peak is not None and "tf32_tflops" not in dict(peak.tflops) and "bf16_tflops" not in dict(peak.tflops)
     if precision == "tf32" and (platform != "gpu" or older):
         raise UserError(
@@ -156,31 +163,37 @@ def require_precision(workload: TrainWorkload, precision: str, platform: str, de
 
 def in_precision(workload: TrainWorkload, precision: str) -> TrainWorkload:
     """The workload with its products in `precision`, a value of the lever."""
-    if precision == "default":
+    if precision == "default":  # what JAX does without a setting, which differs by platform: TF32 on a GPU
         return workload
     if precision in PRODUCTS:
         return _wrapped(workload, lambda function: _with_products(function, PRODUCTS[precision]))
     dtype = SIXTEEN_BITS[precision]
-    workload = dataclasses.replace(
+    in_16_bits = dataclasses.replace(
         _wrapped(workload, lambda function: _in_16_bits(function, jnp.dtype(dtype))),
         tolerance=5e-3,
         tolerance_reason=f"{dtype} keeps {BITS[dtype]} bits: gradients of shards round differently",
         dtype=jnp.dtype(dtype),
     )
     if precision in ("bfloat16", "float16_unscaled"):
-        return workload
+        return in_16_bits
     if precision == "mixed":
-        return dataclasses.replace(workload, init=_in_bfloat16(workload.init), optimizer=with_copy(workload.optimizer))
-    return dataclasses.replace(workload, optimizer=scaled(workload.optimizer), loss_scale=loss_scale)
+
+        def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+            params, model_state = workload.init(key)
+            return jax.tree.map(lambda p: p.astype(jnp.bfloat16), params), model_state
+
+        return dataclasses.replace(in_16_bits, init=init, optimizer=with_copy(workload.optimizer))
+    return dataclasses.replace(in_16_bits, optimizer=scaled(workload.optimizer), loss_scale=loss_scale)
 
 
 def _wrapped(workload: TrainWorkload, wrap: Callable[[PyTree], PyTree]) -> TrainWorkload:
+    # Not `init`: the cast is a part of the loss, so that parameters and their updates stay float32.
     functions = {name: getattr(workload, name) for name in ("loss", "evaluate", "predict")}
     workload = dataclasses.replace(workload, **{name: wrap(f) for name, f in functions.items() if f is not None})
     partition = workload.partition
     if partition is None or partition.stages is None:
         return workload
-    stages = partition.stages
+    stages = partition.stages  # a pipeline calls these instead of the loss
     stages = dataclasses.replace(stages, first=wrap(stages.first), block=wrap(stages.block), last=wrap(stages.last))
     return dataclasses.replace(workload, partition=dataclasses.replace(partition, stages=stages))
 
@@ -198,21 +211,13 @@ def _with_products(function: Callable[..., PyTree], products: str) -> Callable[.
 def _in_16_bits(function: Callable[..., PyTree], dtype: DTypeLike) -> Callable[..., PyTree]:
     """`function` with its parameters and inputs cast, but not the model's state, such as batch statistics."""
 
-    def cast(tree: PyTree) -> PyTree:
+    def cast(tree: PyTree) -> PyTree:  # integers are labels and tokens
         return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
 
     def wrapped(params: PyTree, model_state: PyTree, batch: PyTree, *key: jax.Array) -> PyTree:
         return function(cast(params), model_state, cast(batch), *key)
 
     return wrapped
-
-
-def _in_bfloat16(init: Callable[[jax.Array], tuple[PyTree, PyTree]]) -> Callable[[jax.Array], tuple[PyTree, PyTree]]:
-    def init_in_bfloat16(key: jax.Array) -> tuple[PyTree, PyTree]:
-        params, model_state = init(key)
-        return jax.tree.map(lambda p: p.astype(jnp.bfloat16), params), model_state
-
-    return init_in_bfloat16
 
 
 class CopyState(NamedTuple):
@@ -223,11 +228,7 @@ class CopyState(NamedTuple):
 
 
 def with_copy(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
-    """`optimizer` on a float32 copy of parameters in fewer bits.
-
-    Its float32 updates are the difference between the new copy and the given parameters, so the rounded sum is the
-    rounded copy.
-    """
+    """`optimizer` on a float32 copy of parameters in fewer bits."""
 
     def wide(tree: PyTree) -> PyTree:
         return jax.tree.map(lambda x: x.astype(jnp.float32), tree)
@@ -238,18 +239,17 @@ def with_copy(optimizer: optax.GradientTransformation) -> optax.GradientTransfor
     def update(grads: PyTree, state: CopyState, params: PyTree | None = None) -> tuple[PyTree, CopyState]:
         updates, inner = optimizer.update(wide(grads), state.inner, state.copy)
         copy = optax.apply_updates(state.copy, updates)
+        # The step adds updates to the 16-bit parameters and rounds. So the update is the difference from these in
+        # float32, and the rounded sum is the rounded copy: no rounding accumulates.
         return jax.tree.map(jnp.subtract, copy, wide(params)), CopyState(copy, inner)
 
     return optax.GradientTransformation(init, update)
 
 
 class ScaledState(NamedTuple):
-    """The state of a `scaled` optimizer: int32 scalars, and the wrapped optimizer's state.
+    """The state of a `scaled` optimizer: int32 scalars, and the wrapped optimizer's state."""
 
-    The scale is stored as an integer logarithm: as a float it would dominate comparisons of optimizer states.
-    """
-
-    log2_scale: jax.Array
+    log2_scale: jax.Array  # an integer: as a float the scale would dominate comparisons of optimizer states
     good_steps: jax.Array  # since the scale last changed
     skipped_steps: jax.Array
     inner: PyTree
@@ -286,6 +286,7 @@ def scaled(optimizer: optax.GradientTransformation) -> optax.GradientTransformat
         inner = jax.tree.map(lambda new, old: jnp.where(finite, new, old), inner, state.inner)
         good_steps = jnp.where(finite, state.good_steps + 1, 0)
         grown = good_steps == GROW_AFTER
+        # From 0 on: below 1 a scale would lose small gradients, which it is there to save.
         log2_scale = jnp.clip(state.log2_scale + jnp.where(finite, grown, -1), 0, MAX_LOG2)
         skipped_steps = state.skipped_steps + jnp.where(finite, 0, 1)
         return updates, ScaledState(log2_scale, jnp.where(grown, 0, good_steps), skipped_steps, inner)
@@ -293,20 +294,11 @@ def scaled(optimizer: optax.GradientTransformation) -> optax.GradientTransformat
     return optax.GradientTransformation(init, update)
 
 
-def accumulate(workload: TrainWorkload, micro_batches: int) -> TrainWorkload:
-    """Gradient accumulation over equal parts of the batch, one after the other: only one part's activations are live.
-
-    micro_batches: the number of parts, which must divide every device's examples. `jaxbench.core.program.gradients`
-    implements it, because it splits each device's share of the batch, and a workload is independent of devices.
-    """
-    return dataclasses.replace(workload, micro_batches=micro_batches)
-
-
 def _reduced(workload: TrainWorkload, reduction: Reduction | None) -> TrainWorkload:
     """The workload with the tolerance for the number format in which its gradients are summed."""
     if reduction is None or reduction.dtype is None:
         return workload
-    reason = f"sums of gradients in {reduction.dtype} keep 8 bits"
+    reason = f"sums of gradients in {reduction.dtype} keep 8 bits"  # the sums themselves belong to the strategy
     return dataclasses.replace(workload, tolerance=5e-3, tolerance_reason=reason)
 
 
@@ -328,8 +320,12 @@ def _require_blocks(workload: TrainWorkload, remat: str, platform: str, device_k
 
 
 TRANSFORMS: dict[str, Callable[[TrainWorkload, Any], TrainWorkload]] = {
-    "precision": in_precision, "freeze": frozen, "accumulate": accumulate, "reduction": _reduced,
-}  # fmt: skip
+    "precision": in_precision,
+    "freeze": frozen,
+    # Only a number: `core.program.gradients` splits each device's share of the batch, and a workload has no devices.
+    "accumulate": lambda workload, micro_batches: dataclasses.replace(workload, micro_batches=micro_batches),
+    "reduction": _reduced,
+}
 REQUIREMENTS = {"precision": require_precision, "remat": _require_blocks}
 # The levers that a workload depends on: those that transform it, and those that the model reads itself.
 CHANGES = tuple(name for name, lever in LEVERS.items() if name in TRANSFORMS or lever.changes == "workload")
@@ -338,8 +334,6 @@ CHANGES = tuple(name for name, lever in LEVERS.items() if name in TRANSFORMS or 
 def apply(workload: TrainWorkload, levers: Mapping[str, str], *, platform: str, device_kind: str) -> TrainWorkload:
     """`workload` with its levers applied in the order of `LEVERS`; an absent lever has its default.
 
-    Freezing is applied after precision, so frozen parameters, merged with the others, are cast too.
-
     Args:
       workload: built from a config with the same lever `remat` as `levers`.
       platform, device_kind: those of the devices that it will run on, as in `jax.Device`.
@@ -347,6 +341,7 @@ def apply(workload: TrainWorkload, levers: Mapping[str, str], *, platform: str, 
     Raises:
       UserError: this model or these devices do not support a lever.
     """
+    # In the order of LEVERS, freezing wraps the loss after precision: frozen parameters, merged in, are cast too.
     for name in CHANGES:
         value = LEVERS[name].of(levers)
         if name in REQUIREMENTS:

@@ -33,8 +33,6 @@ def classification(
 ) -> Callable[..., PyTree]:
     """Softmax cross-entropy and accuracy of a model that maps its input to logits (batch, classes).
 
-    The loss is computed in float32, whatever the model's number format.
-
     inputs: the field that is the model's input, or several fields, which are passed as a dictionary.
 
     weights: the field with the weight of each example, (batch,), 0 for padding. Loss and accuracy are then
@@ -44,7 +42,7 @@ def classification(
     def loss(params: PyTree, model_state: Any, batch: Batch, key: jax.Array) -> tuple[Any, tuple[PyTree, Metrics]]:
         logits, model_state = model.apply(params, model_state, given(batch, inputs), key)
         metrics = _metrics(logits, batch[labels], None if weights is None else batch[weights])
-        return metrics["loss"], (model_state, {"accuracy": metrics["accuracy"]})
+        return metrics["loss"], (model_state, {"accuracy": metrics["accuracy"]})  # a step adds the loss itself
 
     return loss
 
@@ -69,7 +67,8 @@ def prediction(model: PureModel, *, inputs: Inputs = "image") -> Callable[..., P
 
 def _metrics(logits: jax.Array, label: jax.Array, weight: jax.Array | None) -> Metrics:
     """Mean cross-entropy and accuracy. logits: (batch, classes); label, weight: (batch,)."""
-    logits = logits.astype(jnp.float32)  # a sum over many classes in 16 bits loses the small terms
+    # float32 whatever the model's format: a sum over many classes in 16 bits loses the small terms.
+    logits = logits.astype(jnp.float32)
     # A product, not indexing: it keeps a sharded batch sharded (a gather over a sharded axis needs an output sharding).
     target = jax.nn.one_hot(label, logits.shape[-1], dtype=jnp.float32)
     cross_entropy = -jnp.sum(target * jax.nn.log_softmax(logits), axis=-1)
@@ -86,8 +85,7 @@ def next_token(
 ) -> Callable[..., PyTree]:
     """Cross-entropy (natural logarithm) and accuracy of logits (B, T, V) for ``batch[tokens]``, integers (B, T + 1).
 
-    The model reads the first T tokens and predicts the last T, or those of the last T on this device. The arithmetic is
-    float32.
+    The model reads the first T tokens and predicts the last T, or those of the last T on this device.
 
     weights: the field with the weight of each of the last T tokens, (B, T). Loss and accuracy are then WeightedMeans,
       and "real_share", the share of tokens with a weight other than 0, is a further metric.
@@ -126,7 +124,7 @@ def score(
     loss_BT, hit_BT = per_position(logits_BTV, sharding_context.own_positions(batch[tokens][:, 1:]))
     if weights is None:
         return jnp.mean(loss_BT), {"accuracy": jnp.mean(hit_BT)}
-    weight_BT = sharding_context.own_positions(batch[weights]).astype(jnp.float32)
+    weight_BT = sharding_context.own_positions(batch[weights]).astype(jnp.float32)  # stored as integers
     real_share = jnp.mean((weight_BT != 0).astype(jnp.float32))
     loss, accuracy = weighted.mean(loss_BT, weight_BT), weighted.mean(hit_BT, weight_BT)
     return loss, {"accuracy": accuracy, "real_share": real_share}
@@ -146,7 +144,8 @@ def per_position(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, 
         vocab *= jax.lax.axis_size(axis)
     # A comparison, not indexing: a sharded batch stays sharded, and the comparison fuses into the sum.
     picked_BT = jnp.sum(jnp.where(number_BTV == next_BT[..., None], logits_BTV, 0.0), axis=-1)
-    # Without a gradient: the largest logit cancels in the logarithm of the sum.
+    # Subtracted so that `exp` cannot overflow. It cancels in the logarithm of the sum, so it needs no gradient, and
+    # `pmax` has none.
     most_BT = _over_parts(jax.lax.pmax, jnp.max(jax.lax.stop_gradient(logits_BTV), axis=-1))
     sum_BT = _over_parts(jax.lax.psum, jnp.sum(jnp.exp(logits_BTV - most_BT[..., None]), axis=-1))
     log_sum_BT = most_BT + jnp.log(sum_BT)
@@ -175,16 +174,22 @@ def contrastive(
 
     x_BD and y_BD are unit features of both kinds; scale is the factor (inverse temperature) of their products.
 
-    A device compares its examples with all others, which is B x G products of each kind. It gathers the features of all
-    examples, not the examples. columns: the number of columns of the similarity matrix that are computed at a time if
-    the lever `remat` is block.
+    A device compares its examples with all others, which is B x G products of each kind. columns: the number of columns
+    of the similarity matrix that are computed at a time if the lever `remat` is block.
 
     The loss raises UserError, when it is first traced, for any `remat` but none and block.
     """
 
     def loss(params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> tuple[jax.Array, PyTree]:
-        held = _columns_at_once(remat, columns)
+        # Here and not above: a config may hold several values of the lever, and a loss is traced with one of them.
+        if remat not in ("none", "block"):
+            raise UserError(
+                f"--config.lever.remat={remat} does not apply to a contrastive loss, which computes its similarity "
+                "matrix whole or in blocks: use none or block."
+            )
+        held = columns if remat == "block" else 0
         (x_BD, y_BD, scale), model_state = model.apply(params, model_state, given(batch, inputs), key)
+        # Features are gathered, D numbers an example, and not the examples, which are larger.
         own_B = scale * jnp.sum(x_BD.astype(jnp.float32) * y_BD.astype(jnp.float32), axis=-1)
         others_B = log_sums(scale * x_BD, gathered(y_BD), held) + log_sums(scale * y_BD, gathered(x_BD), held)
         # The mean of both directions: the right caption of each image, and the right image of each caption.
@@ -193,25 +198,16 @@ def contrastive(
     return loss
 
 
-def _columns_at_once(remat: str, columns: int) -> int:
-    """The number of columns at a time, 0 for all. Checked while tracing: a config may hold several values."""
-    if remat not in ("none", "block"):
-        raise UserError(
-            f"--config.lever.remat={remat} does not apply to a contrastive loss, which computes its similarity "
-            "matrix whole or in blocks: use none or block."
-        )
-    return columns if remat == "block" else 0
-
-
 def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
     """log of sum over g of exp(<x_b, y_g>), float32 (B,).
 
-    It is computed in blocks of at most `columns` columns, with a running sum scaled by the largest product so far
-    (Milakov and Gimelshein, arXiv:1805.02867). The backward pass recomputes each block.
+    columns: it is computed in blocks of at most that many; 0: at once.
     """
     if not columns:
         return jax.nn.logsumexp((x_BD @ y_GD.T).astype(jnp.float32), axis=-1)
 
+    # A running sum scaled by the largest product so far (Milakov and Gimelshein, arXiv:1805.02867). Because of the
+    # checkpoint the backward pass recomputes each block, so that only one block of products is in memory.
     @jax.checkpoint
     def add(so_far: tuple[jax.Array, jax.Array], y_CD: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
         most_B, sum_B = so_far

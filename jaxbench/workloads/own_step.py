@@ -35,7 +35,7 @@ class OwnStep:
     batch: PyTree | Callable[[int], PyTree]
     parameters: Callable[[PyTree], PyTree] = lambda state: state
     context: Callable[[], AbstractContextManager[PyTree]] = contextlib.nullcontext
-    donate: bool = True
+    donate: bool = True  # without it two states are in memory at once
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,11 +2,7 @@
 """Which random keys the examples get, and how one device can draw the same numbers as several.
 
 A strategy that gives the loss the whole batch (`jit`) draws for all examples from one key. A per-device program folds
-the device's position into the key, because dropout of the same units in every part of the batch would be weaker noise.
-Both are correct, but they draw different numbers.
-
-NumPy and checkpoints have no arrays of keys, so a training state holds the bits of an optimizer's typed keys
-(`jax.random.key`), and only the optimizer sees keys.
+the device's position into the key. Both are correct, but they draw different numbers.
 """
 
 from __future__ import annotations
@@ -31,6 +27,7 @@ Keys = Callable[[jax.Array], jax.Array]
 
 def local_key(key: jax.Array, axes: tuple[str, ...]) -> jax.Array:
     """The key of a device's part of the batch: `key`, folded with its position on each axis that splits the batch."""
+    # One key for all devices would drop the same units in every part of the batch, which is weaker noise.
     for axis in axes:
         key = jax.random.fold_in(key, jax.lax.axis_index(axis))  # in the order of the axes, as in `keys_of_parts`
     return key
@@ -82,6 +79,7 @@ def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count
     """Whether each part must be computed alone, and can be."""
     # Under `vmap`, generators other than JAX's default draw other numbers for a key than for the same key alone.
     jaxpr = jax.make_jaxpr(of_part, axis_env=[(PARTS, count)])(part, key).jaxpr
+    # The dtype of a key names its generator. `eval_shape` makes the dtype without a device.
     default = jax.eval_shape(partial(jax.random.key, impl="threefry2x32"), 0).dtype
     draws = [aval_of(each.invars[0]).dtype for each in equations(jaxpr) if each.primitive.name == "random_bits"]
     # A loss that reaches the other parts needs them all at once, so it cannot be computed part by part.
@@ -90,6 +88,7 @@ def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count
 
 def together(tree: PyTree) -> PyTree:
     """`program.mean_over` for the leading axis. Totals and weights are averaged separately."""
+    # Integers, such as counters, are equal in all parts; a mean would turn them into floats.
     return jax.tree.map(lambda x: jnp.mean(x, 0) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.max(x, 0), tree)
 
 
@@ -105,6 +104,7 @@ class KeyBits:
 def stored(tree: PyTree) -> PyTree:
     """The tree with KeyBits in place of typed keys."""
 
+    # NumPy and checkpoints have no arrays of keys, so a training state holds bits, and only the optimizer sees keys.
     def bits(leaf: PyTree) -> PyTree:
         typed = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         return KeyBits(jax.random.key_data(leaf), str(jax.random.key_impl(leaf))) if typed else leaf

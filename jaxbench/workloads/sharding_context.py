@@ -5,15 +5,6 @@ A loss is independent of devices, but a few layers are not. For example, batch n
 each device's examples differently under `jit`, where the loss sees the whole batch, and under `shard_map`, where it
 sees one device's part. Tensor-parallel layers are another example. The code that traces a loss sets the context, and
 layers read it.
-
-A loss that compares each example with every other one gathers them with `gathered`. If the loss is given the whole
-batch, that changes nothing. If a strategy gives it one device's part, `gathered` is an all-gather. Its gradient is a
-reduce-scatter, which returns to each device the gradient of its examples from the losses of all devices.
-
-Over the axis `context` of n devices a sequence is cut into 2 n equal chunks, and device i has chunks i and 2 n - 1 - i.
-In causal attention a late chunk attends to many positions and an early chunk to few. Each device has one of each kind,
-so all have equal work. Brandon et al., "Striped Attention", arXiv:2311.09431, describe the imbalance; the pairing is
-that of Llama 3, arXiv:2407.21783, section 3.3.2.
 """
 
 from __future__ import annotations
@@ -26,6 +17,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import ShapedArray
 from jax.sharding import PartitionSpec
 
 from jaxbench.errors import UserError
@@ -71,11 +63,18 @@ def over(**fields: Any) -> Iterator[None]:
         _current.reset(token)
 
 
+def varies(x: Any) -> frozenset[str]:
+    """The mapped axes along which the devices have different values of an array, or of an aval."""
+    return (x if isinstance(x, ShapedArray) else jax.typeof(x)).manual_axis_type.varying
+
+
 _gathered_sizes: ContextVar[list[int] | None] = ContextVar("gathered", default=None)
 
 
 def gathered(x: jax.Array) -> jax.Array:
     """(examples given, ...) -> (examples of the global batch, ...), in the batch's order."""
+    # A loss that compares examples calls this. On one device's part it is an all-gather. The gradient of that is a
+    # reduce-scatter, which returns to each device the gradient of its examples from the losses of all devices.
     axis, recorded = current().axis, _gathered_sizes.get()
     if recorded is not None:
         recorded.append(x.size)  # what the expected communication of a contrastive loss is made of
@@ -104,6 +103,7 @@ def recorded_sizes() -> Iterator[list[int]]:
 
 def require_even_positions(positions: int, *, context: int = 1, sequence: int = 1) -> None:
     """Raises UserError unless `positions` can be split over `context` and over `sequence` devices."""
+    # Along `context` each device has two chunks (see `own_positions`).
     for axis, devices, chunks in (("context", context, 2 * context), ("tensor", sequence, sequence)):
         if devices > 1 and positions % chunks:
             near = max(chunks, round(positions / chunks) * chunks)
@@ -118,6 +118,9 @@ def own_positions(x: jax.Array, axis: int = 1) -> jax.Array:
     name = current().context
     if name is None:
         return x
+    # In causal attention a late position attends to many others and an early one to few. So the sequence is cut into
+    # 2 n chunks, and device i of n has chunks i and 2 n - 1 - i: all devices have equal work. Brandon et al., "Striped
+    # Attention", arXiv:2311.09431, describe the imbalance; the pairing is that of Llama 3, arXiv:2407.21783, 3.3.2.
     devices, index = jax.lax.axis_size(name), jax.lax.axis_index(name)
     size = x.shape[axis] // (2 * devices)
     early = jax.lax.dynamic_slice_in_dim(x, index * size, size, axis)
@@ -131,10 +134,10 @@ def global_count(local_positions: int) -> int:
     return local_positions * (1 if name is None else jax.lax.axis_size(name))
 
 
-def sequence_shard(x: jax.Array, axis: int = 1) -> jax.Array:
-    """This device's part of `x` under sequence parallelism (between tensor-parallel products), otherwise `x`."""
+def sequence_shard(x: jax.Array) -> jax.Array:
+    """This device's part of `x`, (T, ...), under sequence parallelism (between tensor-parallel products), else `x`."""
     context = current()
     if not context.sequence or context.tensor is None:
         return x
-    size = x.shape[axis] // jax.lax.axis_size(context.tensor)
-    return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(context.tensor) * size, size, axis)
+    size = x.shape[0] // jax.lax.axis_size(context.tensor)
+    return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(context.tensor) * size, size)

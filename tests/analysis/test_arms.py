@@ -161,6 +161,13 @@ def test_a_throughput_that_still_grows_has_no_knee_yet(tmp_path: Path) -> None:
     assert lever_results.knee(places(tmp_path / "two", fab.batch()[:2], ["batch"])[0]) is None
 
 
+def test_a_smallest_batch_that_is_best_has_no_smaller_ones(tmp_path: Path) -> None:
+    made = [fab.arm(1e-3 * (n / 256) ** 1.5, batch=n) for n in (256, 512, 1024)]
+    found = places(tmp_path, made, ["batch"], noise=0.001)
+    (text,) = lever_results.headlines("batch", found)
+    assert text.startswith("Throughput is best at batch 256 (") and text.endswith("; no smaller batch was measured.")
+
+
 def test_percentiles_are_of_single_calls(tmp_path: Path) -> None:
     made = [fab.arm(1e-3, batch=1, part="inference", steps=1, blocks=40, slowest=4.0)]
     (place,) = places(tmp_path, made, ["batch"], noise=0.01, drift=0)

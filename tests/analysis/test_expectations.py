@@ -84,6 +84,14 @@ def test_a_failed_check_is_no_with_its_sentence(name: str, tmp_path: Path) -> No
     assert expectations.grid(found) == {"pmap": YES, "zero1": NO}
 
 
+def test_a_check_that_could_not_run_is_no_violation(tmp_path: Path) -> None:
+    unchecked = tuple(dataclasses.replace(v, unchecked=v.name == "optimizer") for v in wrong("optimizer", "no room"))
+    items = expectations.of_training(rows(tmp_path, *right("pmap"), *right("zero1", checks=unchecked)))
+    assert [item.agrees for item in items] == [YES, YES, CANNOT_TELL, YES, YES]
+    about = the(items, "optimizer")
+    assert (about.right, about.judged, about.why) == (1, 2, ("zero1/strong/2: no room",))
+
+
 def test_a_check_of_another_name_is_an_item_too(tmp_path: Path) -> None:
     extra = schema.Verdict(name="products", ok=False, reason="12 % are")
     found = rows(tmp_path, *right("pmap", checks=(*GOOD, extra)), asked=["pmap"])

@@ -302,3 +302,5 @@ def test_a_card_made_on_a_busy_machine_says_so() -> None:
     assert "on 2 cores is hardly faster than on one" in machine_profile.doubts(busy)[0]
     wide = fab.card(peaks=[fab.peak("bytes_per_s", 1, 1e10, op="triad", level="memory", hi=2e10)])
     assert "reached 2.0 times its own peak" in machine_profile.doubts(wide)[0]
+    chip = fab.card(peaks=[fab.peak("flop_per_s", 16, 1e14, op="matmul", platform="gpu", hi=2e14)])
+    assert machine_profile.doubts(chip)[0].startswith("float32 matmul on gpu reached 2.0"), "not on its host's cores"

@@ -247,7 +247,7 @@ def build(config):
 def built(expression: str, folder: Path) -> Any:
     path = folder / "own.py"
     path.write_text(HEAD + expression + "\n")
-    return build_cases(config_lib.case_defaults(), str(path))
+    return build_cases(config_lib.defaults("cases"), str(path))
 
 
 @pytest.mark.parametrize(

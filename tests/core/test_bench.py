@@ -47,6 +47,25 @@ def host(monkeypatch):
     return jax.devices()[5]
 
 
+def test_the_initial_values_of_one_device_are_compiled_once():
+    """Compiling those of a deep model takes many seconds on a GPU, and several checks need them."""
+    compiled = []
+
+    def listen(event, seconds, fun_name="", **more):
+        if event.endswith("backend_compile_duration"):
+            compiled.append(fun_name)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        mine = bench("mlp", jax.devices()[:2])
+        for name, batch in (("p", 16), ("q", 32)):
+            record = mine.prepare(point(2, point=name, global_batch=batch).to_json(), paced=False)
+            assert all(check.ok for check in record.checks)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert compiled.count("jit(create_state)") == 1, compiled
+
+
 def test_no_accelerator_holds_the_whole_batch_while_it_is_drawn(host):
     mine = bench("mlp", jax.devices())
     expected = jax.device_get(mine.batch(point(4)))

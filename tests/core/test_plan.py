@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import jax
 import pytest
+from experiment_cases import lever_experiments
 from plan_cases import CPU, GPUS, settings
 from workload_cases import TINY
 
@@ -58,7 +59,7 @@ FIXED_COUNTS = ("hybrid", "pipeline")  # of 4 devices, and up to 8
 PLACES = {"cpu": CPU, "6 gpus": GPUS, "8 gpus": {**GPUS, "devices": 8}}
 
 
-@pytest.mark.parametrize("name", [*config_lib.training_experiments(), *config_lib.lever_experiments()])
+@pytest.mark.parametrize("name", [*config_lib.training_experiments(), *lever_experiments()])
 @pytest.mark.parametrize("preset", sorted(discovery.presets()))
 @pytest.mark.parametrize("place", PLACES)
 def test_every_experiment_has_a_plan_in_every_preset_everywhere(name, preset, place):
@@ -73,11 +74,7 @@ def test_every_experiment_has_a_plan_in_every_preset_everywhere(name, preset, pl
         ({"mesh.devices": "1,8"}, GPUS, "asks for 8 devices, this machine has 6"),
         ({}, MIXED, "different accelerators (NVIDIA A100, NVIDIA T1000)"),
         ({"mesh.devices": "1,5"}, CPU, "--config.batch=24 does not divide over 5 devices: use 25"),
-        (
-            {"mesh.devices": "4", "lever.batch": "30"},
-            CPU,
-            "--config.lever.batch=30 does not divide over 4 devices",
-        ),
+        ({"mesh.devices": "4", "lever.batch": "30"}, CPU, "--config.lever.batch=30 does not divide over 4 devices"),
         ({"mesh.devices": "1,x"}, CPU, "--config.mesh.devices=1,x is not a list"),
         ({"mesh.devices": "0"}, CPU, "--config.mesh.devices=0 is not a list"),
         ({"mesh.devices": "2,2"}, CPU, "different device counts"),
@@ -116,11 +113,7 @@ def test_devices_that_share_cores_get_the_least_that_proves_them_right():
     assert [plan.rounds_of(points[n], 2) for n in (2, 8)] == [2, 1]
     done = [round_of(name, r) for name in ("jit_auto/strong/1", "jit_auto/strong/8") for r in range(3)]
     missing = sweep.missing_rounds(done, list(points.values()), 5)
-    assert missing == {
-        "jit_auto/strong/1": [3, 4],
-        "jit_auto/strong/2": [0, 1, 2, 3, 4],
-        "jit_auto/strong/4": [5],
-    }
+    assert missing == {"jit_auto/strong/1": [3, 4], "jit_auto/strong/2": [0, 1, 2, 3, 4], "jit_auto/strong/4": [5]}
 
 
 def round_of(point, number):

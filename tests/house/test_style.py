@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import ast
+import io
+import re
+import tokenize
 from pathlib import Path
 
 from house.tree import ROOT, SOURCES, findings, python_files
@@ -14,7 +17,8 @@ MARK = "# the one broad except"
 MAY_PRINT = ("jaxbench/app.py", "jaxbench/report/")
 MAX_FUNCTION, MAX_FILE = 70, 600
 # The size of the whole package, which may shrink and not grow. Whoever needs more raises it with a reason.
-MAX_LINES, MAX_FILES, MAX_ANY, MAX_ARCHITECTURE = 62_520, 348, 590, 120
+MAX_LINES, MAX_FILES, MAX_ANY, MAX_ARCHITECTURE = 61_350, 348, 585, 120
+MIN_COMMENTS = 0.06  # of the package's lines, to say why
 
 
 def prints(path: str, text: str) -> list[str]:
@@ -106,6 +110,12 @@ def test_planted_violations_are_found() -> None:
     assert drawers([Path("jaxbench/measure/utils.py")])
 
 
+def comments(text: str) -> int:
+    """Comments that are no licence and no word to a tool."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return sum(t.type == tokenize.COMMENT and not re.match(r"# (Copyright|type:|noqa|fmt:)", t.string) for t in tokens)
+
+
 def uses_of_any(text: str) -> int:
     return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(ast.parse(text)))
 
@@ -115,7 +125,12 @@ def test_the_package_does_not_grow() -> None:
     assert len(texts) <= MAX_FILES
     assert sum(len(text.splitlines()) for text in texts) <= MAX_LINES
     assert sum(map(uses_of_any, texts)) <= MAX_ANY
+    assert sum(map(comments, texts)) >= MIN_COMMENTS * sum(len(text.splitlines()) for text in texts)
     assert len((ROOT / "docs" / "ARCHITECTURE.md").read_text().splitlines()) <= MAX_ARCHITECTURE
+
+
+def test_comments_are_counted_without_those_for_tools() -> None:
+    assert comments("# Copyright\nx = 1  # why\n# and why\ny = [\n]  # fmt: skip\nz = '# no'  # type: ignore\n") == 2
 
 
 def test_uses_of_any_are_counted() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import experiment_cases
 import jax
 import pytest
-from experiment_cases import composed, points_of
+from experiment_cases import composed, lever_experiments, points_of
 from ml_collections import ConfigDict
 from thin import thin
 
@@ -36,7 +36,7 @@ def measure(name: str, **changes: object) -> dict[str, schema.PointRecord]:
 
 
 def test_there_is_an_experiment_for_every_lever():
-    names = config_lib.lever_experiments()
+    names = lever_experiments()
     assert {"precision", "remat", "batch", "accumulate", "freeze", "ladder", "phases", "input", "profile"} < set(names)
     for name in names:
         config = small(name)

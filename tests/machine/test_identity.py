@@ -124,10 +124,7 @@ def product(seconds: float, *, share: float = 1.0, stolen: float = 0.0) -> dict[
         now["s"] += seconds * (1 + next(used) % 3)  # the smallest counts
 
     return manifest.reference_product(
-        multiply,
-        processor_s=lambda: now["s"],
-        wall_s=lambda: now["s"] / share,
-        taken=lambda core: stolen * now["s"],
+        multiply, processor_s=lambda: now["s"], wall_s=lambda: now["s"] / share, taken=lambda core: stolen * now["s"]
     )
 
 

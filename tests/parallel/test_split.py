@@ -64,10 +64,14 @@ def test_with_positions_split_between_the_products(mesh):
     assert {"all-gather", "reduce-scatter"} <= {c.kind for c in report.collectives}
 
 
-@pytest.mark.parametrize("mesh", thin(["expert=2", "expert=8", "data=2,expert=4"], 1))
+@pytest.mark.parametrize("mesh", thin(["expert=2", "expert=2,tensor=2", "expert=8", "data=2,expert=4"], 2))
 def test_experts(mesh):
     report = tried(mesh, experts=8)
     assert "all-to-all" in {c.kind for c in report.collectives}
+
+
+def test_frozen_parameters_are_not_communicated():
+    tried("data=2,fsdp=2", **{"lever.freeze": "attention"})
 
 
 @pytest.mark.full
@@ -177,6 +181,16 @@ def test_state_lies_as_the_table_says_and_round_trips(mesh):
         ("expert", "gpt", 2, {}, r"'gpt' has no experts: use --config.model.experts=8"),
         ("pipeline", "mlp", 2, {}, r"'mlp' is not a stack of blocks"),
         ("pipeline", "gpt", 4, {"model.layers": 6}, r"the 6 blocks of 'gpt' do not divide over 4 stages: .*layers=8"),
+        ("context", "gpt", 2, {"model.experts": 4}, r"the experts of 'gpt' take positions by whole sequences"),
+        # Both computed something else, or ended in an AttributeError.
+        (
+            "tensor",
+            "gpt",
+            2,
+            {"lever.freeze": "attention/out"},
+            r"keeps 'blocks/0/attention/out/kernel' whole on every",
+        ),
+        ("pipeline", "gpt", 2, {"lever.freeze": "tokens"}, r"lever.freeze takes parameters out of the blocks"),
     ],
 )
 def test_an_impossible_split_is_refused_in_a_sentence(strategy, name, devices, changes, said):

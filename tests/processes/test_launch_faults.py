@@ -25,7 +25,7 @@ from jaxbench.machine import start
 from jaxbench.machine.position import Position
 from jaxbench.processes import launch as launch_lib
 from jaxbench.processes.child import Child
-from jaxbench.processes.messages import Exit, Setup, Unfit
+from jaxbench.processes.messages import Ended, Exit, Setup, Unfit
 
 LONG = "--config.measure.rounds=200"
 
@@ -110,6 +110,25 @@ def test_a_follower_that_was_told_how_it_ends_has_not_lost_process_0(told):
             with pytest.raises(UserError, match="^process 0, which leads this launch from 127.0.0.1, is gone"):
                 ending.result()
         process_0.close()
+
+
+def test_a_worker_that_has_ended_leaves_no_pipe_open():
+    """A long run replaces its workers many times, and a process may open about a thousand files."""
+    address = start.free_address()
+    leader, follower = (Position(address=address, processes=2, process=process) for process in (0, 1))
+    with ThreadPoolExecutor() as threads:
+        listening = threads.submit(launch_lib.listen, leader)
+        connection = launch_lib.connect(follower)
+        followers = launch_lib.Followers(leader, listening.result())
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        worker = followers.start(1, Setup(platform="cpu", devices=1))
+        connection.send(Ended(child=connection.read().child, code=0, how="ended", log=""))
+        worker.close()
+        del worker
+    until(lambda: len(os.listdir("/proc/self/fd")) == before, 5)
+    connection.close()
+    followers.end(0)
 
 
 def test_a_stranger_and_a_second_process_of_a_number_do_not_join(monkeypatch):

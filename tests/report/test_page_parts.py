@@ -231,6 +231,18 @@ def test_every_timed_block_is_drawn(tmp_path: Path, rounds: int) -> None:
     assert places[1] - places[0] > 0.0025 * (max(places) - min(places)), "blocks of a round do not hide each other"
 
 
+def test_a_process_that_replaced_a_dead_one_has_a_colour_of_its_own(tmp_path: Path) -> None:
+    run = run_report.find(RunFolder(fabricate.run_folder(tmp_path, rounds=2)))
+    names = {0: "session0/cpu2#1", 1: "session0/cpu2#1.1"}  # as `sweep.workers` names them
+    point = run.rows[0].point
+    rounds = tuple(dataclasses.replace(each, worker=names[each.round]) for each in point.rounds)
+    run.rows[:] = [dataclasses.replace(run.rows[0], point=dataclasses.replace(point, rounds=rounds))]
+    with canvas.style():
+        figure = draw_blocks(run)
+    assert figure is not None
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["process 1", "process 2"]
+
+
 def test_a_block_far_away_is_a_triangle_and_a_contended_one_a_cross() -> None:
     drawn = _strip([(0.0, 5.0, False), (0.1, -0.9, False), (0.2, 0.1, True)], 0, "#000000", "x")
     assert [marker for (marker, *_), _ in drawn] == ["^", "v", "x"]

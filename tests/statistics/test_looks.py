@@ -245,7 +245,7 @@ def ended(path, noise, **changes):
     manifest = run.manifest()
     manifest["plan"]["auto"] |= {"ended": "precise", "looks": [look_of(run, "precise")], **changes}
     rows = run_rows.analyse(points.load(run), config=run.config())
-    return sentences.of_rounds(manifest, [row.point for row in rows], rows=rows)
+    return sentences.of_rounds(manifest, [row.point for row in rows], [], rows)
 
 
 def test_sets_that_follow_each_other_have_the_interval_of_the_page(tmp_path):

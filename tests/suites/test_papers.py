@@ -258,18 +258,9 @@ SIDES: dict[tuple[str, str], tuple[Make, Make]] = {
     ("chen2016", "thirty per cent"): (remat(sqrt_s=0.012), remat(sqrt_s=0.015)),
     ("chen2016", "selective"): (remat(saveable_s=0.010), remat(saveable_s=0.0125)),
     ("goyal2017", "efficiency"): (scaling("cnn", 0.98), scaling("cnn", 0.7)),
-    ("goyal2017", "kept accuracy"): (
-        trainings(halving),
-        trainings(halving, lambda batch: 0.97 - 0.02 * (batch > 64)),
-    ),
-    ("goyal2017", "lost accuracy"): (
-        trainings(halving, lambda batch: 0.97 - 0.02 * (batch > 256)),
-        trainings(halving),
-    ),
-    ("huang2019", "bubble"): (
-        pipeline({"gpipe": 1 / 5}, "pipeline"),
-        pipeline({"gpipe": 0.3}, "pipeline"),
-    ),
+    ("goyal2017", "kept accuracy"): (trainings(halving), trainings(halving, lambda batch: 0.97 - 0.02 * (batch > 64))),
+    ("goyal2017", "lost accuracy"): (trainings(halving, lambda batch: 0.97 - 0.02 * (batch > 256)), trainings(halving)),
+    ("huang2019", "bubble"): (pipeline({"gpipe": 1 / 5}, "pipeline"), pipeline({"gpipe": 0.3}, "pipeline")),
     ("huang2019", "interleaving"): (
         pipeline({"1f1b": 1 / 5, "interleaved": 1 / 9}, "interleaved"),
         pipeline({"1f1b": 1 / 5, "interleaved": 1 / 5}, "interleaved"),
@@ -303,10 +294,7 @@ SIDES: dict[tuple[str, str], tuple[Make, Make]] = {
     ),
     ("shallue2019", "perfect scaling"): (trainings(halving), trainings(lambda batch: 1000.0)),
     ("shallue2019", "no further gain"): (trainings(quadratic), trainings(halving)),
-    ("shallue2019", "the knee"): (
-        trainings(quadratic, noise_scale=64),
-        trainings(quadratic, noise_scale=4000),
-    ),
+    ("shallue2019", "the knee"): (trainings(quadratic, noise_scale=64), trainings(quadratic, noise_scale=4000)),
     ("shoeybi2019", "weak scaling"): (scaling("weak", 0.95), scaling("weak", 0.5)),
     ("shoeybi2019", "all-reduces"): (depths(14, 22), depths(14, 26)),
     ("williams2009", "Williams"): (kernels(0.8), kernels(1.5)),

@@ -40,7 +40,7 @@ from jaxbench.workloads import (
     from_nnx,
 )
 from jaxbench.workloads.adapters import PureModel
-from jaxbench.workloads.levers import accumulate
+from jaxbench.workloads.levers import TRANSFORMS
 
 EXAMPLE = jax.ShapeDtypeStruct((1, 6), jnp.float32)
 RATE = 0.5
@@ -447,7 +447,7 @@ def test_every_strategy_gives_one_devices_parameters_and_statistics(case, strate
 @pytest.mark.parametrize("style", NORMED)
 @pytest.mark.parametrize("strategy", ["jit_auto", "shard_map"])
 def test_micro_batches_are_normalised_each_over_all_devices(style, strategy):
-    mine = accumulate(workload(NORMED[style]()), 2)
+    mine = TRANSFORMS["accumulate"](workload(NORMED[style]()), 2)
     batch = mine.synthetic(KEY, BATCH)
     program = parallel.build(strategy, mine, jax.devices()[:2])
     verdict = check.judge(check.train(program, program.step, KEY, batch), one_device(mine, batch), mine)

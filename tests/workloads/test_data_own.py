@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxbench.core.workload import Splits
+from jaxbench.core.workload import Dataset
 from jaxbench.errors import UserError
 from jaxbench.features.training.plan import read_data
 from jaxbench.workloads import Field, TrainWorkload, hugging_face
@@ -81,7 +81,7 @@ def test_two_splits_are_unchanged(data):
 
 
 def test_a_dataset_is_used_unchanged():
-    data = Splits(ARRAYS, TEST, "theirs")
+    data = Dataset(ARRAYS, TEST, "theirs")
     assert read(data) is data and read(lambda: data) is data
 
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxbench.core.workload import Splits
+from jaxbench.core.workload import Dataset
 from jaxbench.errors import UserError
 from jaxbench.workloads.data import text
 
@@ -40,7 +40,7 @@ def less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "LANGUAGE_BYTES", 400_000)
 
 
-def texts(path: str, *, length: int = 8, classes: int = 5, seed: int = 0) -> Splits:
+def texts(path: str, *, length: int = 8, classes: int = 5, seed: int = 0) -> Dataset:
     return text.load_labelled(path, seed=seed, length=length, classes=classes)
 
 
@@ -152,6 +152,16 @@ def test_a_file_without_text_is_named(tmp_path) -> None:
     path.write_bytes(b"text,label\n\xff,x\n")
     with pytest.raises(UserError, match="is not a CSV file in UTF-8"):
         texts(str(path))
+    (tmp_path / "good" / "gone.txt").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UserError, match=r"gone.txt cannot be read \(No such file or directory\)"):
+        texts(str(tmp_path))
+
+
+def test_data_in_the_current_folder_has_the_name_of_the_folder(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(folder(tmp_path))
+    assert texts(".").name == tmp_path.name
+    (tmp_path / "a.txt").write_text("0123456789")
+    assert text.load_language(".", context=2, vocab=256).name == tmp_path.name
 
 
 def test_pieces_follow_each_other_and_overlap_by_the_byte_that_is_only_predicted(tmp_path) -> None:
@@ -183,6 +193,9 @@ def test_text_that_cannot_be_learned_is_named(tmp_path) -> None:
     (tmp_path / "b.txt").write_text("no")
     with pytest.raises(UserError, match="the train files of .* hold 2 bytes: at least 5 are needed"):
         text.load_language(str(tmp_path), context=4, vocab=256)
+    (tmp_path / "b.txt").write_text("a\n\nb\n\n")
+    with pytest.raises(UserError, match="the train files of .* hold no document of two bytes or more"):
+        text.load_language(str(tmp_path), context=4, vocab=256, pad="packed")
 
 
 def documents(tmp_path) -> None:

@@ -208,6 +208,12 @@ def test_data_of_another_shape_are_refused() -> None:
         batches("pipeline:0", TOKENS, data=data)
 
 
+def test_the_shape_of_a_field_may_be_a_list() -> None:
+    data = Data({"x": np.zeros((4, 9), np.float32)})
+    (batch, *_) = batches("pipeline:0", {"x": Field([9])}, data=data)  # type: ignore[arg-type]
+    assert batch["x"].shape[1:] == (9,)
+
+
 @pytest.mark.parametrize("kind", ["pipeline:0", "pipeline:2"])
 def test_a_damaged_record_is_an_error_and_no_thread_is_left(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(threading.enumerate())

@@ -14,10 +14,10 @@ import jax
 import numpy as np
 import pytest
 from thin import thin
-from workload_cases import experiment_workload
+from workload_cases import KEY, experiment_workload
 
 from benchmarks import sums_growing
-from jaxbench import levers
+from jaxbench import levers, parallel
 from jaxbench.commands import new
 from jaxbench.core.program import create_state, gradients, update
 from jaxbench.errors import Unsupported, UserError
@@ -172,6 +172,9 @@ def test_micro_batches_add_up_to_the_same_step():
     )
     np.testing.assert_allclose(parts["state"]["centers"], whole["state"]["centers"], atol=1e-5)
     np.testing.assert_allclose(their, losses, rtol=1e-5)
+    program = parallel.build("jit_auto", dataclasses.replace(workload, micro_batches=2), jax.devices()[:2])
+    with program.context():  # its micro-batches are split in a typed `shard_map`
+        jax.eval_shape(program.step, jax.eval_shape(program.init, KEY), workload.batch_avals(8))
 
 
 def test_sums_that_are_none_are_refused_in_one_sentence():

@@ -41,13 +41,10 @@ class AblationBench(Bench):
         if is_plain(point):
             return build_program(workload, point.strategy, self.devices[: point.devices], levers)
         program = build_program(workload, parallel.written_out(point.strategy), devices, levers)
-        make = {
-            ALONE: programs.alone,
-            LOCAL: programs.local,
-            SCHEDULE: programs.in_order,
-            COMMUNICATION: programs.communication,
-        }
-        return make[part](workload, program, point.global_batch)
+        if part == COMMUNICATION:
+            return programs.communication(workload, program, point.global_batch)
+        make = {ALONE: programs.alone, LOCAL: programs.local, SCHEDULE: programs.in_order}[part]
+        return make(workload, program, point.global_batch)
 
     def peak(self, point: Point, dtype: jax.typing.DTypeLike = "float32") -> Program:
         """A large product on the devices of the step that a point explains."""
@@ -59,7 +56,7 @@ class AblationBench(Bench):
         if not point.explains:
             return super().report_of(point, report)
         part, count = point.levers[PART.name], devices_of(point)
-        share = {ALONE: 1 / count, LOCAL: 1.0, SCHEDULE: 1.0, COMMUNICATION: 0.0}
+        share = {ALONE: 1 / count, LOCAL: 1.0, SCHEDULE: 1.0, COMMUNICATION: 0.0}  # of the whole step's FLOPs
         if part == PEAK:
             flops = programs.product_flops(self.devices[0].platform, count)
         else:

@@ -32,9 +32,8 @@ _LEFT: marks.Style = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.
 _ERROR: marks.Style = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
 _KIN = {STAGE_WORK: SMALLER_BATCH, SLOWEST_PROCESS: CONTENTION}  # related factors: drawn like these, but hollow
 _PLACES = [name for name in NAMES if name not in _KIN]
-_WATERFALL_STYLES = {
-    name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES
-}  # (colour and hatch, hollow)
+# By factor: (the number of its colour and hatch, whether it is hollow).
+_WATERFALL_STYLES = {name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES}
 _GAP, _LEAST = 1.2, 12.0  # in widths of a bar: the gap between device counts, and the least width of a panel
 
 
@@ -65,11 +64,8 @@ def draw_waterfall(run: RunReport) -> Figure | None:
 def handles(every: Sequence[Waterfall]) -> list[Artist]:
     """Legend entries of the factors that have a bar."""
     drawn = {factor.name for one in every for factor in one.factors if not factor.negligible}
-    return [
-        marks.bar_handle(place, short(name), hollow=hollow)
-        for name, (place, hollow) in _WATERFALL_STYLES.items()
-        if name in drawn
-    ]
+    styles = {name: style for name, style in _WATERFALL_STYLES.items() if name in drawn}
+    return [marks.bar_handle(place, short(name), hollow=hollow) for name, (place, hollow) in styles.items()]
 
 
 def _waterfall_name(one: Waterfall) -> str:
@@ -90,7 +86,7 @@ def panel(axes: Axes, members: Sequence[Waterfall]) -> None:
     spare = max(0.0, _LEAST - start) / 2  # so that the bars of one device count are no wider than those of many
     axes.set_xlim(-1 - spare, start - _GAP + spare)
     together = axes.get_shared_y_axes().get_siblings(axes)  # a panel on the same y axis may be higher, if it has a gain
-    axes.set_ylim(0, max(112.0, *(1.12 * each.dataLim.y1 for each in together)))
+    axes.set_ylim(0, max(112.0, *(1.12 * each.dataLim.y1 for each in together)))  # room for numbers
     if not members:
         axes.text(0.5, 0.5, "no waterfall", transform=axes.transAxes, ha="center", color=GREY)
 
@@ -101,6 +97,7 @@ def _steps(axes: Axes, one: Waterfall, start: float) -> float:
     for factor in one.factors:
         below = level - factor.lost.value
         if factor.negligible:
+            # Its loss is part of the sum, although it has no bar.
             level = below
             continue
         _step(axes, at, level, factor)
@@ -121,7 +118,7 @@ def _step(axes: Axes, at: float, level: float, factor: Factor) -> None:
     place, hollow = _WATERFALL_STYLES[factor.name]
     axes.bar([at], [high - low], bottom=low, width=0.8, zorder=2, **marks.bar_style(place, hollow=hollow))
     _interval(axes, at, Estimate(value=level - lost.value, lo=level - lost.hi, hi=level - lost.lo))
-    text = f"{-lost.value:+z.0f}".replace("-", "−") if factor.resolved else "?"
+    text = f"{-lost.value:+z.0f}".replace("-", "−") if factor.resolved else "?"  # z: no "-0"
     if lost.value < 0:
         marks.write(axes, at, max(high, level - lost.lo) if lost.has_interval else high, text, size=6, above=True)
     else:

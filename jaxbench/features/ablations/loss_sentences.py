@@ -75,7 +75,7 @@ def points(value: float) -> str:
 
 def _range(lost: Estimate) -> str:
     """The ends of an interval: "-1 to 3"."""
-    digits = 0 if max(-lost.lo, lost.hi) >= 0.95 else 1
+    digits = 0 if max(-lost.lo, lost.hi) >= 0.95 else 1  # as `points`
     return f"{lost.lo:z.{digits}f} to {lost.hi:z.{digits}f}"
 
 
@@ -152,7 +152,7 @@ def _larger_share(members: Sequence[Waterfall], last: Waterfall) -> str:
         return ""
     cost = f"{points(_lost(last, SMALLER_BATCH))} points {_on(last)}"
     known = sorted((one for one in members if _share(one) and not one.missing), key=_share)
-    free = next((one for one in known if _lost(one, SMALLER_BATCH) < WORTH), None)
+    free = next((one for one in known if _lost(one, SMALLER_BATCH) < WORTH), None)  # the smallest that loses nothing
     if free is None:
         rest = _larger_batches(last) or "run with --config.explain=more to find the batch at which the loss ends"
         return (
@@ -189,11 +189,8 @@ def _shared_machine(last: Waterfall) -> str:
 
 
 def _micro_batches(last: Waterfall) -> str:
-    stages, parts, chunks = (
-        waterfall.stages(last.point),
-        waterfall.micro_batches(last.point),
-        waterfall.chunks(last.point),
-    )
+    point, parts = last.point, waterfall.micro_batches(last.point)
+    stages, chunks = waterfall.stages(point), waterfall.chunks(point)
     now, then = (waterfall.idle_share(stages, count, chunks) for count in (parts, MORE * parts))
     return (
         f"with {parts} micro-batches {100 * now:.0f} % of the schedule of {stages} stages is idle. With "
@@ -212,6 +209,7 @@ def _batches_ahead(last: Waterfall) -> str:
 
 def _overlap(last: Waterfall) -> str:
     hidden = last.hidden
+    # The interval counts, too: the advice needs a share that is surely small.
     if not hidden.known or (hidden.hi if hidden.has_interval else hidden.value) > 2 * HARDLY or hidden.value > HARDLY:
         return ""
     return (
@@ -226,7 +224,7 @@ def _fewer_bytes(last: Waterfall, waterfalls: Sequence[Waterfall]) -> str:
     if not (alone.known and local.known and alone.value > local.value and mine):
         return ""
     same = [w for w in waterfalls if (w.point.devices, w.point.scaling) == (last.point.devices, last.point.scaling)]
-    least = min((one for one in same if _sent(one)), key=_sent)
+    least = min((one for one in same if _sent(one)), key=_sent)  # not empty: it includes `last`
     text = (
         f"its collectives alone take {seconds(alone.value)} {_on(last)}, the rest of the step {seconds(local.value)}; "
         f"a device sends {scaled(mine, 'B')} per step"
@@ -243,7 +241,7 @@ def _one_payload(last: Waterfall) -> str:
         return ""
     # Only if all of its communication are all-reduces: the other strategies have no gradient arrays to join.
     sums = [each for each in record.passport.collectives if each.kind == "all-reduce"]
-    arrays = sum(each.count - each.scalars for each in sums)
+    arrays = sum(each.count - each.scalars for each in sums)  # a scalar, such as the loss, is no gradient
     if arrays < FEW or len(sums) < len(record.passport.collectives):
         return ""
     return (

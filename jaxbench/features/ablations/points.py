@@ -43,7 +43,7 @@ def points(settings: Settings, planned: Sequence[Point]) -> list[Point]:
         if (point.strategy, point.scaling) not in ones or point.oversubscribed or not _whole(point):
             continue
         if point.devices not in peaks:
-            found.append(_part(point, PEAK))
+            found.append(_part(point, PEAK))  # one for each device count: it does not depend on the strategy
             peaks.add(point.devices)
         if INPUT.of(point.levers).kind != "device":
             levers = {**point.levers, INPUT.name: INPUT.default}
@@ -76,6 +76,7 @@ def _parts(point: Point) -> list[Point]:
     stages = parallel.mesh_sizes(point.strategy, point.devices, MESH.of(point.levers)).get(STAGE, 1)
     waits = [_part(point, SCHEDULE)] if stages > 1 else []
     parts = [_part(point, LOCAL), *waits, _part(point, COMMUNICATION)]
+    # A replicated step on one device is its share. Of a sharded one, that share is cut from the program.
     if not parallel.is_replicated(point.strategy):
         return [_part(point, ALONE, devices=1, processes=1, part_of=point.devices), *parts]
     if point.scaling == "weak":  # the base itself
@@ -84,13 +85,13 @@ def _parts(point: Point) -> list[Point]:
 
 
 def _part(point: Point, part: str, **changed: Any) -> Point:
-    levers = {**point.levers, PART.name: part, INPUT.name: INPUT.default}
+    levers = {**point.levers, PART.name: part, INPUT.name: INPUT.default}  # waiting for input is a factor of its own
     return dataclasses.replace(point, point=f"{point.point}/{part}", explains=point.point, levers=levers, **changed)
 
 
 def devices_of(point: Point) -> int:
     """The device count of the step that a point explains, or of the point itself."""
-    return int(point.explains.split("/")[2]) if point.explains else point.devices
+    return int(point.explains.split("/")[2]) if point.explains else point.devices  # strategy/scaling/devices
 
 
 def is_plain(point: Point) -> bool:

@@ -68,7 +68,7 @@ class Traced:
 
     def run(self, operands: Sequence[jax.Array], replace: Replace) -> list[jax.Array]:
         """Evaluates the jaxpr. operands: the state and batch of one device, flat. replace: the rule for collectives."""
-        rules = dict.fromkeys((*SENDS, "axis_index"), replace)
+        rules = dict.fromkeys((*SENDS, "axis_index"), replace)  # axis_index: in `alone` it is that of another device
         return evaluate(self.jaxpr, (), [*self.constants, *operands], rules)
 
 
@@ -84,16 +84,13 @@ def trace(workload: TrainWorkload, program: Program, global_batch: int) -> Trace
     if len(mapped) != 1 or len(outer.eqns) != 1:
         raise Unsupported(WHOLE_ARRAYS)
     params, count = mapped[0].params, len(outer.constvars)
+    # Nor may it be given, or return, other arrays than the step itself.
     shapes = (mapped[0].invars, [*outer.constvars, *outer.invars]), (mapped[0].outvars, outer.outvars)
     if any([*map(id, these)] != [*map(id, others)] for these, others in shapes):
         raise Unsupported(WHOLE_ARRAYS)
-    return Traced(
-        params["jaxpr"],
-        tuple(params["in_specs"][count:]),
-        tuple(params["out_specs"]),
-        tuple(traced.jaxpr.consts),
-        jax.tree.structure(traced.out_info),
-    )
+    in_specs, out_specs = tuple(params["in_specs"][count:]), tuple(params["out_specs"])
+    constants, out_tree = tuple(traced.jaxpr.consts), jax.tree.structure(traced.out_info)
+    return Traced(params["jaxpr"], in_specs, out_specs, constants, out_tree)
 
 
 def communicates(jaxpr: core.Jaxpr) -> bool:
@@ -123,6 +120,7 @@ def _all_at_once(workload: TrainWorkload, program: Program, global_batch: int, r
     def on_device(*operands: jax.Array) -> list[jax.Array]:
         return traced.run(operands, replace)
 
+    # Without check_vma: an own operand varies over mesh axes where the collective's result would not.
     run = jax.shard_map(on_device, mesh=mesh, in_specs=traced.in_specs, out_specs=[*traced.out_specs], check_vma=False)
     shardings = program.state_sharding, NamedSharding(mesh, PartitionSpec())
     return _program(program, jax.jit(_step(traced, run), donate_argnums=0, out_shardings=shardings))
@@ -173,6 +171,7 @@ def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Progr
 
 def _program(program: Program, step: Callable[..., PyTree], mesh: Mesh | None = None) -> Program:
     passes = tuple(dict.fromkeys((*program.disabled_passes, *keep_barriers(mesh or program.mesh))))
+    # Its gradients are wrong on purpose, and `AblationBench.verdicts` judges what it sends.
     return dataclasses.replace(
         program, step=step, expected=lambda _: {}, sums=0, gradients=None, disabled_passes=passes
     )
@@ -289,7 +288,7 @@ def sending(items: Sequence[Item], mesh: Mesh) -> dict[str, Any]:
         return TrainState(jnp.zeros((), jnp.int32), arrays, (), (), key)
 
     def on_device(payloads: list[jax.Array]) -> tuple[list[jax.Array], jax.Array]:
-        arrays = [x[0] for x in payloads]
+        arrays = [x[0] for x in payloads]  # each device holds one row of each payload
         results = sent(items, arrays)
         # The next step's payloads depend on this step's results, so that steps cannot overlap.
         arrays, _ = jax.lax.optimization_barrier((arrays, results))
@@ -358,9 +357,10 @@ def _of(equation: core.JaxprEqn, given: list[Value]) -> tuple[list[CollectiveCal
     if not any(map(communicates, bodies)):
         return [], results(first)
     if name in CALLS:
+        # The compiler may not merge a rematerialized block with the first one, so its collectives count again.
         again = equation.params.get("differentiated") and equation.params.get("prevent_cse")
         return collected(bodies[0], [Value(value.rank) for value in given] if again else given)
-    if name == "cond":
+    if name == "cond":  # its first operand chooses the branch
         return max((collected(body, given[1:]) for body in bodies), key=lambda branch: sum(map(_bytes, branch[0])))
     if name != "scan":
         raise Unsupported("it sends in a loop of a length that is not known before it runs")
@@ -445,7 +445,7 @@ def large_product(devices: list[jax.Device], dtype: DTypeLike = jnp.float32, pre
         # Random values: with zeros a GPU takes less power, and so runs faster.
         shape = len(devices), rows, rows
         drawn = {name: jax.random.normal(jax.random.fold_in(key, i), shape) for i, name in enumerate(("x", "w"))}
-        params = {"x": drawn["x"].astype(dtype), "w": (drawn["w"] / rows**0.5).astype(dtype)}
+        params = {"x": drawn["x"].astype(dtype), "w": (drawn["w"] / rows**0.5).astype(dtype)}  # products like x
         params["product"] = jnp.zeros(shape, dtype)
         return TrainState(jnp.zeros((), jnp.int32), params, (), (), key)
 
@@ -460,13 +460,8 @@ def large_product(devices: list[jax.Device], dtype: DTypeLike = jnp.float32, pre
         made = product(state.params["x"], state.params["w"])
         return dataclasses.replace(state, params={**state.params, "product": made}), {}
 
+    jitted = jax.jit(step, donate_argnums=0, out_shardings=(lies, whole))
     return Program(
-        mesh=mesh,
-        init=jit_once(init, out_shardings=lies),
-        step=jax.jit(step, donate_argnums=0, out_shardings=(lies, whole)),
-        state_sharding=lies,
-        batch_sharding=whole,
-        put=lambda batch: {},
-        expected=lambda _: {},
-        sums=0,
-    )
+        mesh=mesh, init=jit_once(init, out_shardings=lies), step=jitted, state_sharding=lies, batch_sharding=whole,
+        put=lambda batch: {}, expected=lambda _: {}, sums=0,  # it has no input, and sends nothing
+    )  # fmt: skip

@@ -168,6 +168,7 @@ def find(
 def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     usable = _usable(base, row)
     shared = paired_ratio.times([base, row, *usable.values()])
+    # By name (1 + draws,): the value, then its draws.
     times = dict(zip(("one", "all", *usable), np.column_stack([shared.step_s, shared.draws]), strict=True))
     # In weak scaling of the batch, the base runs the per-device batch, so its time is the time alone.
     same_share = "alone" not in row.ablations and row.work == row.point.devices
@@ -179,6 +180,7 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     whole = row.work / row.point.devices * ratio
     rest = whole / np.prod(list(values.values()), axis=0) if values else whole
     steps = {name: values[name] for name in NAMES if name in values} | {UNEXPLAINED: rest}
+    # Not missing: the base has the same per-device batch, or there are no stages that could wait.
     needless = {"alone": same_share, "schedule": stages(row.point) == 1}
     missing = [(row, name) for name in PARTS if name not in usable and not needless.get(name)]
     if any(RESIDENT in side.ablations for side in (base, row)):
@@ -241,13 +243,13 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
     if "local" in times:
         local, mean = times.get("schedule", times["local"]), times.get("mean", times["local"])
         known["local_s"] = local
-        factors[BUBBLE] = times["local"] / local
-        factors[SLOWEST_PROCESS] = mean / times["local"]
+        factors[BUBBLE] = times["local"] / local  # 1 without stages
+        factors[SLOWEST_PROCESS] = mean / times["local"]  # a step lasts as long as its slowest process
         if "alone" in times:
             factors[CONTENTION] = alone / mean
         seen = all_ - local  # what communication adds to the step: the part that is not hidden
         if "communication" in times:
-            seen = np.clip(seen, 0, times["communication"])
+            seen = np.clip(seen, 0, times["communication"])  # noise can exceed either end
             known["hidden"] = 1 - seen / times["communication"]
         factors[COMMUNICATION] = local / (local + seen)
     if "communication" in times:

@@ -50,8 +50,10 @@ class Model:
         """FLOPs per token by the name of the formula, the usual ones first. seq: 0 if it is unknown."""
         made, full = {}, self.attention * seq
         for words, part in {"": 0.0, " + causal attention": full / 2, " + attention": full}.items():
+            # Where attention is unknown, only the formulas without it: the others would repeat them.
             for factor, how in ((6, ""), (8, ", recomputed")) if part or not words else ():
                 for name, n in self.counts.items():
+                    # A sixth of attention for each of the six FLOPs, so that recomputation repeats attention, too.
                     made[f"{factor}{name}{words}{how}"] = n.plus(part / 6, part / 6) * factor
         return made | {f"2/3 of {name}, weights frozen": work * (2 / 3) for name, work in made.items() if self.frozen}
 
@@ -72,6 +74,7 @@ def model(row: Row) -> Model:
     if found.get("layers"):
         sizes = {size: int(found[size]) for size in _SHAPE}
         layers, width, heads, kv_heads, head_width, hidden, vocab, gated = sizes.values()
+        # Attention has four matrices, where keys and values may have fewer heads; the layer after it has two or three.
         block = 2 * width * head_width * (heads + kv_heads) + (2 + gated) * width * hidden
         if "layers" in values:  # a shortened model
             sizes["layers"] = int(values["layers"].value)
@@ -79,7 +82,7 @@ def model(row: Row) -> Model:
         by = {"N": weights + vocab * width, "N with the input embedding": params, "N in blocks": weights}
         counts, attention = {how: exact(float(n)) for how, n in by.items()}, 12.0 * sizes["layers"] * heads * head_width
         return Model(name, counts, attention, frozen=frozen, known=found["name"], sizes=sizes)
-    experts = re.search(r"-?a(\d+(?:\.\d+)?b)\b", text)
+    experts = re.search(r"-?a(\d+(?:\.\d+)?b)\b", text)  # "Qwen3-30B-A3B": 3 of 30 billion are active
     printed, nominal = values.get("active_params" if experts or found else "params"), row.nominal
     if printed is None or nominal:
         size = re.search(r"(?<![\w.])(\d+(?:\.\d+)?[bmt])(?![a-z])", text)
@@ -115,6 +118,7 @@ def peaks(device: str) -> tuple[Peak, ...]:
         if (printed := number(row[column])) is not None:
             half, sourced = 10.0**printed.place / 2, column not in row["unverified_fields"].split(";")
             ways = {"": 1.0} | ({" of half a chip": 0.5} if row["name"] in shared else {})
+            # NVIDIA's parts with TF32 units, from Ampere on, are also advertised with twice the rate, for 2:4 sparsity.
             ways |= {" with sparsity": 2.0} if row["tf32_tflops"] and name != "fp32" and "NVIDIA" in row["name"] else {}
             for how, factor in ways.items():
                 tell = f"{printed.value * factor:g} TFLOP/s, {words}{how} ({row['name']})"
@@ -133,7 +137,7 @@ def devices(text: str) -> list[dict[str, str]]:
     ]
     # A name has letters and digits, or four digits ("RTX 4090"). Other numbers are counts.
     keys = {word for own, _ in named for word in own if re.fullmatch(r"\d{4}|[a-z]+\d+[a-z]*|trillium", word)}
-    key = words & (keys - {"hbm3", "hbm3e", "gk210"})
+    key = words & (keys - {"hbm3", "hbm3e", "gk210"})  # memories and a die, which several parts share
     found = [(own, row) for own, row in named if key and key <= own]
     for word in words & _PARTS:
         found = [(own, row) for own, row in found if word in own] or found
@@ -148,6 +152,7 @@ def columns(precision: str) -> set[str]:
 def limit(device: str, precision: str) -> Range | None:
     """The rate that no program exceeds: the largest dense peak of the precision, or of any; None: unknown."""
     known = [peak for peak in peaks(device) if peak.plain and peak.sourced]
+    # The catalogue has no rates of 4 bits and of integers, so they have no limit here.
     if re.search(r"fp4|int8", precision.lower()) or (not precision and any(_BLACKWELL.search(p.words) for p in known)):
         return None
     wanted = columns(precision)
@@ -236,8 +241,8 @@ class Audited:
 
 
 def audit(columns: Sequence[Column]) -> tuple[list[Audited], dict[str, str]]:
-    """(the rows of a table with their checks; what columns mean that leave it open: the reading with which most rows
-    agree, or the likeliest)."""
+    """(the rows of a table with their checks; the meanings of its ambiguous columns), in the reading with which most
+    rows agree; of equally good ones, in the likeliest."""
     tried: list[tuple[float, list[Audited], dict[str, str]]] = []
     for read, words in readings(columns):
         audited = [Audited(row, model(row)) for row in read]
@@ -263,7 +268,7 @@ def _time_and_batch(made: Audited) -> None:
 
     def known(name: str, span: Range | None) -> None:
         if span is not None and span.value > 0:
-            values.setdefault(name, span)
+            values.setdefault(name, span)  # what the table prints counts before what follows from other columns
 
     if found := re.match(r"(\d+)\s*[x×]\s*[a-z]", text) or re.fullmatch(r"[a-z]\w*:(\d+(?:x\d+)*)", text):
         known("devices", exact(math.prod(map(float, found[1].split("x")))))
@@ -311,6 +316,7 @@ def _flops(made: Audited) -> None:
     if rate is not None and tokens is not None:
         made.formula = _search(made, FORMULA, "TFLOP/s over tokens/s", rate / tokens, formulas, within)
     wanted = columns(precision) or {"bf16_tflops"}
+    # The likeliest first, because the first that fits is named.
     order = sorted(peaks(device), key=lambda peak: (not (peak.plain and peak.column in wanted), not peak.plain))
     known = {peak.words: peak.flop_s for peak in order}
     if (printed := get("peak")) is not None:
@@ -341,6 +347,7 @@ def _search(made: Audited, kind: str, what: str, value: Range, options: dict[str
     shown = f"{digits(value.value * scale)} {unit}"
     if not options:
         return shown
+    # By ratio: half of the value is as far from it as twice the value.
     name = min(options, key=lambda name: abs(math.log(options[name].value / value.value)))
     off = 100 * (value.value / options[name].value - 1)
     return f"none: {shown}; nearest {name}{by_name} ({'-' if off < 0 else '+'}{digits(abs(off))} %)"
@@ -380,8 +387,8 @@ def _between(audited: Sequence[Audited]) -> None:
 
 
 def _groups(audited: Sequence[Audited], left: str, right: str, *, of_machine: bool = True) -> list[Group]:
-    """(row, two products of quantities) of rows of one model, and of one machine, with equal sizes and cells that were
-    not understood, those with the fewest devices first."""
+    """Rows that must agree, each with two products of quantities. They are of one model (with `of_machine`, on one
+    machine), with equal sizes and equal cells that were not understood. The fewest devices come first."""
     groups: dict[tuple[object, ...], Group] = defaultdict(list)
     for each in sorted(audited, key=lambda each: each.row.values.get("count", exact(0)).value):
         machine = _COUNT.sub("", each.text("device").lower()), each.text("precision")
@@ -403,7 +410,7 @@ def forecasts(audited: Sequence[Audited]) -> list[str]:
             words = " ".join(f"--config.model.{name}={setting}" for name, setting in settings.items())
             batch = each.get("device_batch") or each.get("batch", scale=1 / count.value) or exact(1)
             with contextlib.suppress(UserError):  # no slice has this number of chips
-                command = (
+                command = (  # two depths are enough, because all blocks are alike
                     f"jaxbench forecast gpt --targets={target.part(int(count.value)).text} --depths=1,2 {words} "
                     "--config.strategy=fsdp --config.lever.remat=block "
                     f"--config.accelerator_batch={max(1, round(batch.value))}"

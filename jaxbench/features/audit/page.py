@@ -73,7 +73,7 @@ def audit(path: Path, facts: Sequence[str], folder: Path, console: Console) -> b
     """
     columns = table.read(path, facts)
     rows, words = checks.audit(columns)
-    ordered = sorted(rows, key=lambda row: row.verdict != INCONSISTENT)
+    ordered = sorted(rows, key=lambda row: row.verdict != INCONSISTENT)  # for what shows only the first rows
     counts, title = Counter(row.verdict for row in rows), f"Do the numbers of {path.name} agree?"
     known = [column.header for column in columns if column.meanings or column.text]
     others = [column.header for column in columns if column.header not in known]

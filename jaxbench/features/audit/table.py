@@ -98,7 +98,7 @@ def ranges(column: Sequence[Printed | None]) -> list[Range | None]:
 
     def span(each: Printed) -> Range:
         place = min(other.place for other in whole if other.value >= each.value) if each.whole else each.place
-        low = max(each.value - max(10.0**place / 2, each.error), each.value * 1e-9)
+        low = max(each.value - max(10.0**place / 2, each.error), each.value * 1e-9)  # above 0: ranges are divided
         return Range(low, each.value, each.value + max(10.0**place, each.error))
 
     return [None if each is None else span(each) for each in column]
@@ -171,21 +171,23 @@ def read(path: Path, facts: Sequence[str] = ()) -> list[Column]:
     Raises UserError: no table, or a fact without a value.
     """
     try:
+        # Spreadsheets begin a CSV file with a byte order mark, which would be a part of the first header.
         lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"'{path}' is no readable table ({error}): name a CSV file or a Markdown table.") from error
     comment = lambda line: line.startswith("#") and not meanings(re.split("[,;\t]", line)[0])  # noqa: E731
     lines = list(itertools.dropwhile(comment, lines)) or [""]
     if lines[0].lstrip().startswith("|"):
+        # Without Markdown's emphasis: the best number of a column is often bold.
         table = [[cell.strip(" *`") for cell in line.strip().strip("|").split("|")] for line in lines if "|" in line]
         table = [cells for cells in table if not all(re.fullmatch(":?-+:?", cell) for cell in cells)]
     else:
-        sign = max(",;\t", key=lines[0].count)
+        sign = max(",;\t", key=lines[0].count)  # spreadsheets write ";" where the comma is a decimal point
         table = [[cell.strip() for cell in cells] for cells in csv.reader(lines, delimiter=sign)]
     header, *body = table
     if not body or len(header) < 2:
         raise UserError(f"'{path}' has no table: its first line must name columns, such as model,gpus,tokens/s.")
-    filled = ([*cells, *[""] * len(header)][: len(header)] for cells in body)
+    filled = ([*cells, *[""] * len(header)][: len(header)] for cells in body)  # rows may be shorter than the header
     columns = dict(zip(header, zip(*filled, strict=True), strict=True))
     for fact in facts:
         name, _, value = fact.partition("=")
@@ -226,7 +228,7 @@ def _understood(header: str, cells: tuple[str, ...]) -> Column:
 
 
 def readings(columns: Sequence[Column]) -> Iterator[tuple[list[Row], dict[str, str]]]:
-    """The rows in every way to read them, and what each column that leaves it open then means, the likeliest first."""
+    """The rows in each possible reading, the likeliest first, with the meanings of the ambiguous columns in it."""
     for chosen in itertools.product(*(column.meanings or (None,) for column in columns)):
         rows = [Row(number) for number in range(1, len(columns[0].cells) + 1)]
         for column, meaning in zip(columns, chosen, strict=True):

@@ -137,7 +137,7 @@ def make(run: Path) -> dict[str, Any]:
     Raises:
       UserError: it is not a run folder, it is damaged or of another schema, or it holds no measurement.
     """
-    measured = comparable.read(run)
+    measured = comparable.read(run)  # refuses what no reader of the card could use
     machine = machine_profile.read(run / machine_profile.NAME)
     why_not = "the run has no machine.json: 'jaxbench machine' makes one, and later runs take it with them."
     # Peaks of another machine would turn right rates into wrong shares.
@@ -145,21 +145,14 @@ def make(run: Path) -> dict[str, Any]:
         machine = None
     folder = RunFolder(run)
     folder.records()  # fills `notes` with what it skipped
-    card = redact(
-        {
-            "schema": SCHEMA,
-            "kind": KIND,
-            "name": _name(measured),
-            "measures": _measures(measured),
-            "config": measured.config,
-            "manifest": measured.manifest,
-            "records": _lines(run / RECORDS),
-            "points": _points(measured, machine),
-            "notes": [note.replace(str(run), run.name) for note in folder.notes] + _short(measured),
-            "machine": machine,
-            "machine_why_not": why_not,
-        }
-    )
+    card = redact({
+        "schema": SCHEMA, "kind": KIND, "name": _name(measured), "measures": _measures(measured),
+        "config": measured.config, "manifest": measured.manifest, "records": _lines(run / RECORDS),
+        "points": _points(measured, machine),
+        "notes": [note.replace(str(run), run.name) for note in folder.notes] + _short(measured),
+        "machine": machine, "machine_why_not": why_not,
+    })  # fmt: skip
+    # Sealed last: the hash must be that of the redacted card, which is all that its readers have.
     try:
         return documents.sealed(card)
     except ValueError as error:
@@ -177,7 +170,7 @@ def write(card: dict[str, Any], folder: Path) -> Path:
     )
     text = _text(card)
     folder.mkdir(parents=True, exist_ok=True)
-    if path.exists() and path.read_bytes() != text.encode():
+    if path.exists() and path.read_bytes() != text.encode():  # eight digits of a hash, or somebody edited it
         raise UserError(f"'{path}' exists and is not this card: move it away, because it is not overwritten.")
     write_atomic(path, text)
     return path
@@ -234,7 +227,7 @@ def _measures(run: FinishedRun) -> str:
 
 def _name(run: FinishedRun) -> dict[str, Any]:
     """The experiment, the kind of device, and the largest number of devices."""
-    measured = [point for point in run.points if point.rounds]
+    measured = [point for point in run.points if point.rounds]  # points that failed prove no devices
     kinds = [point.record.device_kind for point in measured if point.record is not None]
     return {
         "experiment": measured[0].experiment,
@@ -251,6 +244,7 @@ def _points(run: FinishedRun, machine: MachineProfile | None) -> list[dict[str, 
     rows = run.rows(machine)
     fields = (*(CASES if _measures(run) == "cases" else TRAINING), *COMMON)
     return [
+        # As Python's numbers: some are NumPy's, which JSON does not know.
         {"point": row.point.point, **{field: np.asarray(record[field]).item() for field in fields}}
         for row, record in zip(rows, records(columns.FILE, rows), strict=True)
     ]
@@ -266,9 +260,10 @@ def read(path: Path) -> Card:
     def decoded(data: Any) -> Card:
         if not isinstance(data, dict) or data.get("kind") != KIND:
             raise UserError(f"'{path}' is not a result card: make one of a run with 'jaxbench card --run=DIR'.")
-        documents.unsealed(data)
+        documents.unsealed(data)  # raises for a wrong hash
         documents.decode(CardDocument, data)
         run = Card(path=path, data=data).run()
+        # Anybody can compute a hash, so the numbers are derived from the samples again, and the table is only compared.
         card = Card(path=path, data=data, points=_points(run, data["machine"]))
         if why := _contradiction(card, run):
             raise ValueError(why)
@@ -282,13 +277,13 @@ def _contradiction(card: Card, run: FinishedRun) -> str:
     stated, name = {point.get("point"): point for point in card.data["points"]}, _name(run)
     if card.data["measures"] != _measures(run):
         return f"it says that it measures {card.data['measures']}, and its records are of {_measures(run)}"
-    for field in ("experiment", "devices"):
+    for field in ("experiment", "devices"):  # the kind of device may be unknown to the records
         if (says := card.data["name"][field]) != name[field]:
             return f"its name has {field} {says!r}, and its records {name[field]!r}"
     if stated.keys() != {point["point"] for point in card.points}:
         return "its table and its records do not have the same points"
     for point in card.points:
-        for field in point.keys() & {*CLAIMS}:
+        for field in point.keys() & {*CLAIMS}:  # a card of cases has other columns than one of steps
             says, derived = stated[point["point"]].get(field), point[field]
             if field == "efficiency" and derived is None:  # earlier versions gave one without an interval, too
                 continue

@@ -48,7 +48,7 @@ def draw_cards(lines: Sequence[CardCurve], *, title: str, further: Sequence[str]
     panels = list(sheet.panels.flat)
     for axes, experiment in zip(panels, experiments, strict=False):
         _panel(axes, [line for line in drawn if line.experiment == experiment], styles, title=experiment)
-    for axes in panels[len(experiments) :]:
+    for axes in panels[len(experiments) :]:  # the last row may have fewer panels than the grid
         axes.set_axis_off()
     names = [f"{short(machine, 34)}: {short(strategy, 34)}" for machine, strategy in styles]
     handles = [marks.handle(place, name) for place, name in enumerate(names)]
@@ -65,6 +65,7 @@ def draw_cards(lines: Sequence[CardCurve], *, title: str, further: Sequence[str]
 def _panel(axes: Axes, lines: Sequence[CardCurve], styles: list[tuple[str, str]], *, title: str) -> None:
     marks.unity(axes, at=100, along="y")
     for place, line in enumerate(lines):
+        # Dodged: cards of one machine have the same device counts, and their intervals would cover each other.
         factor, style = marks.dodge(place, len(lines)), _CARDS_STYLES.get(line.scaling, "-")
         made = [replace(mark, at=factor * mark.at) for mark in line.marks]
         marks.line(axes, made, place=styles.index(line.style), between=style)

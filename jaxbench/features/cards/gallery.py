@@ -29,12 +29,11 @@ from jaxbench.report.table import ALWAYS, TEXT, Cell, Column, Table, TableRow, f
 from jaxbench.statistics.bootstrap import Estimate
 
 FOLDER = Path("cards")
-
-
 FIELDS = (
     "card", "machine", "platform", "device_kind", "experiment", "strategy", "scaling", "devices", "state", "jax",
     "date",
 )  # fmt: skip
+# A row shows the first of these states that occurs.
 _WORST = ("failed", "wrong", "missing", "unsupported", "partial", "unchecked", "ok")
 
 
@@ -72,20 +71,17 @@ def machine(card: Card) -> str:
 
 def rows_of(card: Card) -> list[GalleryRow]:
     name, manifest = card.data["name"], card.manifest
+    # The manifest of a card is not decoded: cards of other versions, and of other people, may lack any of this.
     planned, versions = (about if isinstance(about := manifest.get(key), dict) else {} for key in ("plan", "versions"))
     common = {
-        "card": card.path.stem,
-        "machine": machine(card),
-        "platform": manifest.get("platform") or planned.get("platform", ""),
-        "device_kind": name["device_kind"],
-        "experiment": name["experiment"],
-        "jax": versions.get("jax", ""),
-        "date": str(manifest.get("started", ""))[:10],
-    }
+        "card": card.path.stem, "machine": machine(card),
+        "platform": manifest.get("platform") or planned.get("platform", ""), "device_kind": name["device_kind"],
+        "experiment": name["experiment"], "jax": versions.get("jax", ""), "date": str(manifest.get("started", ""))[:10],
+    }  # fmt: skip
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for point in card.points:
         key = (point["op"], point["dtype"], point["devices"]) if card.of_cases else (point["point"],)
-        groups.setdefault(key, []).append(point)
+        groups.setdefault(key, []).append(point)  # a card of cases has hundreds of sizes
     rows = []
     for group in groups.values():
         # One row for all payloads of an operation: the largest shows its bandwidth rather than its latency.
@@ -97,22 +93,17 @@ def rows_of(card: Card) -> list[GalleryRow]:
             "devices": largest["devices"],
             "state": next((word for word in _WORST if word in states), "missing"),
         }
-        rows.append(
-            GalleryRow(
-                card=card,
-                fields={field: printable(value) for field, value in (common | own).items()},
-                devices=largest["devices"],
-                step_s=_estimate(largest, "step_s"),
-                efficiency=_estimate(largest, "efficiency"),
-                oversubscribed=bool(largest["oversubscribed"]),
-                base=largest.get("base_devices") == largest["devices"],
-                cases=len(group) if card.of_cases else 0,
-            )
-        )
+        rows.append(GalleryRow(
+            card=card, fields={field: printable(value) for field, value in (common | own).items()},
+            devices=largest["devices"], step_s=_estimate(largest, "step_s"),
+            efficiency=_estimate(largest, "efficiency"), oversubscribed=bool(largest["oversubscribed"]),
+            base=largest.get("base_devices") == largest["devices"], cases=len(group) if card.of_cases else 0,
+        ))  # fmt: skip
     return rows
 
 
 def _estimate(point: dict[str, Any], name: str) -> Estimate:
+    # JSON has no NaN: a number that is not known is null in a card.
     value, lo, hi = (math.nan if point.get(f) is None else point[f] for f in (name, f"{name}_lo", f"{name}_hi"))
     return Estimate(value=value, lo=lo, hi=hi)
 
@@ -126,7 +117,7 @@ def read_filters(words: Sequence[str]) -> dict[str, list[str]]:
             raise UserError(f"'{word}' is not a filter: write field=pattern, such as experiment=cnn or strategy=zero*.")
         if field not in FIELDS:
             raise UserError(f"cards have no field '{field}' to filter by: {did_you_mean(field, FIELDS)}")
-        filters.setdefault(field, []).extend(patterns.lower().split(","))
+        filters.setdefault(field, []).extend(patterns.lower().split(","))  # device kinds are written in any case
     return filters
 
 
@@ -139,12 +130,10 @@ def curves_of(rows: Sequence[GalleryRow]) -> list[CardCurve]:
     curves = []
     for group in groups.values():
         states = ["wrong" if r.fields["state"] == "wrong" else "hollow" if r.oversubscribed else "solid" for r in group]
-        marks = [
-            Mark(at=row.devices, value=row.efficiency.times(100), state=state)
-            for row, state in zip(group, states, strict=True)
-        ]
+        pairs = zip(group, states, strict=True)
+        marks = tuple(Mark(at=row.devices, value=row.efficiency.times(100), state=state) for row, state in pairs)
         named = {name: group[0].fields[name] for name in ("machine", "experiment", "strategy", "scaling")}
-        curves.append(CardCurve(**named, marks=tuple(marks)))
+        curves.append(CardCurve(**named, marks=marks))
     return curves
 
 
@@ -155,7 +144,7 @@ def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
 
     Raises UserError if the folder does not exist, or a filter is invalid.
     """
-    asked = read_filters(filters)
+    asked = read_filters(filters)  # refused before any card is read: each is analysed again
     if not folder.is_dir():
         raise UserError(f"there is no folder '{folder}' with cards: make the first with 'jaxbench card --run=DIR'.")
     readable: list[Card] = []
@@ -163,7 +152,7 @@ def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
     for path in sorted(folder.glob("*.json")):
         try:
             readable.append(cards_lib.read(path))
-        except UserError as error:
+        except UserError as error:  # one damaged card must not hide the others, nor be hidden by them
             damaged[path] = str(error)
     if not readable and not damaged:
         console.print(f"{folder} holds no result card: make the first with 'jaxbench card --run=DIR'.", soft_wrap=True)
@@ -201,7 +190,7 @@ def _twins(readable: Sequence[Card]) -> list[str]:
 def _table(shown: Sequence[GalleryRow], damaged: Iterable[Path]) -> Table:
     made = fill(_COLUMNS, shown, group=lambda row: row.card.path, soft=lambda row: row.oversubscribed)
     columns, lines = made.columns or _COLUMNS, list(made.lines)
-    for path in damaged:
+    for path in damaged:  # as rows, too: a gallery that leaves them out would look complete
         known = {"machine": Cell(printable(path.name)), "state": Cell("damaged", "no")}
         lines.append(TableRow(cells=tuple(known.get(column.name, Cell("")) for column in columns)))
     return Table(columns=columns, lines=tuple(lines))
@@ -239,7 +228,7 @@ _COLUMNS = (
 def _draw(shown: Sequence[GalleryRow], folder: Path, filters: Sequence[str]) -> list[str]:
     """Writes the figure. Returns sentences: its path, and what it leaves out."""
     curves = curves_of(shown)
-    left_out = []
+    left_out = []  # a figure that lacks what the table above it shows must say so
     if alone := sorted({curve.experiment for curve in curves if len(curve.marks) < 2}):
         left_out.append(f"not drawn, because there is only one device count: {', '.join(alone)}")
     if cases := sorted({row.fields["experiment"] for row in shown if row.card.of_cases}):

@@ -25,7 +25,9 @@ _SECRET = {
     "ADDRESS", "ADDRESSES", "HOST", "HOSTS", "HOSTNAME", "HOSTNAMES", "IP", "USER", "TOKEN", "KEY", "PASSWORD",
     "SECRET",
 }  # fmt: skip
+# A home folder, if nothing stands before it that makes it a part of another path, such as backup/home/ada.
 _HOME = re.compile(r"(?<![\w.])/(?:root|(?:home|Users)/[^/\s\"':;,]+)(?=[/\s\"':;,)]|$)")
+# An absolute path. After "~", ">" or ")" it is the rest of a path, and the beginning is redacted already.
 _PATH = re.compile(r"(?<![\w.~/>)-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
 
 
@@ -46,6 +48,7 @@ def redact(value: Any, *, private: bool = False) -> Any:
 def redact_text(string: str, *, private: bool = False) -> str:
     """One string without private data."""
     # Longest first, so that a folder inside another is replaced before it.
+    # Not the home folder itself, even if that is the working folder: "~" says more than ".".
     folders = {str(Path.cwd()), str(Path(__file__).resolve().parents[3])} - {"/", str(Path.home())}
     for folder in sorted(folders, key=len, reverse=True):
         string = re.sub(rf"(?<![\w.]){re.escape(folder)}/", "", string)
@@ -54,7 +57,7 @@ def redact_text(string: str, *, private: bool = False) -> str:
     string = _HOME.sub("~", string)
     if not private:
         return string
-    string = _PATH.sub(r".../\1", string)
+    string = _PATH.sub(r".../\1", string)  # the last part stays: it names the experiment or the library
     host, user = socket.gethostname(), _user()
     if len(host) > 2 and host != "localhost":  # a shorter name would also match parts of ordinary words
         string = re.sub(rf"(?<![\w.]){re.escape(host)}(?![\w])", "<host>", string)
@@ -64,5 +67,5 @@ def redact_text(string: str, *, private: bool = False) -> str:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # a container may have no entry for its user
+    except (OSError, KeyError):  # a container may have no entry for its user: OSError from Python 3.13 on
         return ""

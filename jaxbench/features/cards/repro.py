@@ -48,8 +48,6 @@ ALPHA = 0.05  # the probability that anything in a table is outside by chance
 MARGIN = 0.2  # a smaller difference counts as reproduced
 WITHIN, OUTSIDE, CONSISTENT, NOT_JUDGED = "within", "outside", "consistent", ""
 _VERDICTS = {judge.SAME: WITHIN, judge.FASTER: OUTSIDE, judge.SLOWER: OUTSIDE}
-
-
 NO_ANSWER = Answer(name="", verdict=NOT_JUDGED)
 
 
@@ -75,13 +73,9 @@ class PointAgreement:
 
 
 def agree(
-    card: FinishedRun,
-    now: FinishedRun,
-    spreads: tuple[RunVariance, RunVariance],
-    *,
-    same_machine: bool,
+    card: FinishedRun, now: FinishedRun, spreads: tuple[RunVariance, RunVariance], *, same_machine: bool,
     margin: float = MARGIN,
-) -> list[PointAgreement]:
+) -> list[PointAgreement]:  # fmt: skip
     """The verdicts on all points of both runs, the card's points first.
 
     spreads: the run-to-run variance of the card's machine and of this one. same_machine: whether to judge step times
@@ -104,7 +98,7 @@ def agree(
             answers.append(_absent(name, mine.get(name), theirs.get(name)))
             continue
         time = _question(times[name], alpha, margin, [math.exp(side[name].value) for side in drawn])
-        if not same_machine:
+        if not same_machine:  # shown, because a reader wants to see it, but it says nothing about the card
             time = dataclasses.replace(time, verdict=NOT_JUDGED)
         share = NO_ANSWER
         if name in shares:
@@ -123,15 +117,15 @@ def _fault(point: MeasuredPoint) -> str:
 def _absent(name: str, card: MeasuredPoint | None, now: MeasuredPoint | None) -> PointAgreement:
     """The answer for a point without a correct time on at least one side."""
     then, here = (None if point is None else _fault(point) for point in (card, now))
+    if then == "" and here:  # what worked once fails here: that is a difference, not a lack of data
+        return PointAgreement(point=name, outcome=OUTSIDE, why=f"right in the card, now {here}")
     if then is None:
-        return PointAgreement(point=name, outcome=CANNOT_TELL, why="the card does not have it")
-    if then and (here is None or here):
-        return PointAgreement(point=name, outcome=CANNOT_TELL, why=f"in the card {then}, now {here or 'missing'}")
-    if then:
-        return PointAgreement(point=name, outcome=CANNOT_TELL, why=f"now right, in the card {then}")
-    if here is None:  # such as more devices than this machine has
-        return PointAgreement(point=name, outcome=CANNOT_TELL, why="this run does not have it")
-    return PointAgreement(point=name, outcome=OUTSIDE, why=f"right in the card, now {here}")
+        why = "the card does not have it"
+    elif then:
+        why = f"now right, in the card {then}" if here == "" else f"in the card {then}, now {here or 'missing'}"
+    else:  # such as more devices than this machine has
+        why = "this run does not have it"
+    return PointAgreement(point=name, outcome=CANNOT_TELL, why=why)
 
 
 def _rows(run: FinishedRun) -> dict[str, Row]:
@@ -156,7 +150,7 @@ def _share(name: str, rows: list[dict[str, Row]], drawn: list[dict[str, Drawn]])
         Drawn(value=a.value - b.value, draws=a.draws - b.draws, df=min(a.df, b.df))
         for a, b in ((side[min(bases)], side[name]) for side in drawn)
     ]
-    return ratios.ratio(over[:1], over[1:])
+    return ratios.ratio(over[:1], over[1:])  # no variation between sessions: it cancels in an efficiency
 
 
 def _question(quotient: Ratio, alpha: float, margin: float, values: list[float]) -> Answer:
@@ -178,6 +172,7 @@ def exit_code(answers: list[PointAgreement]) -> int:
     judged = [verdict for verdict in verdicts if verdict in (WITHIN, OUTSIDE, CONSISTENT)]
     if OUTSIDE in verdicts:
         return 1
+    # Only points that are missing or failed on a side: then nothing was compared at all.
     if not judged and not any(q.verdict for a in answers for q in (a.time, a.efficiency)):
         return 3
     return 2 if {CANNOT_TELL, CONSISTENT} & {*verdicts} else 0
@@ -220,7 +215,7 @@ def show_agreement(
     counts = Counter(verdict for answer in answers for verdict in answer.verdicts)
     counted = ", ".join(f"{counts[word]} {word}" for word in _STYLES if counts[word])
     words = _WORDS[code].format(margin=f"{100 * margin:g} %")
-    if code == 2 and not counts[CANNOT_TELL]:
+    if code == 2 and not counts[CANNOT_TELL]:  # only intervals that contain 1: say how much they could hide
         words = (
             f"Consistent, but only differences above {reach} would have been seen; the margin is {100 * margin:g} %."
         )
@@ -249,6 +244,7 @@ def _change(question: Answer, show: Callable[[float], str]) -> str:
 def _ratio(question: Answer) -> Estimate:
     """The ratio, without its interval if that is too wide to be informative."""
     ratio = question.ratio
+    # Two processes on one side give intervals over many orders of magnitude.
     return ratio if ratio.has_interval and ratio.hi < 100 else ratio.alone()
 
 
@@ -281,15 +277,16 @@ def repro(card_path: Path, workdir: Path, console: Console, *, margin: float = M
 
     card = cards_lib.read(card_path)
     then = card.run()
+    # All refusals come before the run, which takes minutes.
     name = source(card)
     config, notes = config_of(card, name)
     jax.config.update("jax_platforms", "cpu")  # only workers may start accelerators
     here = manifest_lib.probe(str(config.mesh.platform))
     then_sha, now_sha = card.manifest.get("experiment_sha256"), discovery.digest(name)
     if then_sha != now_sha:
-        hashes = (
-            f"sha256 {then_sha[:8]}... in the card, {now_sha[:8]}... here" if then_sha else "the card has no sha256"
-        )
+        hashes = "the card has no sha256"
+        if then_sha:
+            hashes = f"sha256 {then_sha[:8]}... in the card, {now_sha[:8]}... here"
         notes.insert(0, f"The source of the experiment differs ({hashes}), which may explain differences.")
     for sentence in (*other_machine(card, here), *notes):
         console.print(Text(sentence, style="yellow"), soft_wrap=True)
@@ -308,6 +305,7 @@ def compare(card: Card, then: FinishedRun, workdir: Path, console: Console, marg
         differences = identity.model_sentence(other, "in the card", "now")
         raise UserError(f"the model of '{workdir}' is not that of the card ({differences}): compare equal models.")
     same = not identity.hardware(then.manifest, now.manifest)
+    # Each side with the variation of its own machine, if that was calibrated.
     named = str(card.data["name"].get("experiment", ""))
     spreads = calibration.spread_of(then.manifest, named), calibration.spread_of(now.manifest, named)
     answers = agree(then, now, spreads, same_machine=same, margin=margin)
@@ -324,7 +322,7 @@ def source(card: Card) -> str:
     """
     name = str(card.data["config"].get("experiment", ""))
     command = card.manifest.get("command")
-    words = [str(word) for word in command] if isinstance(command, list) else []
+    words = [str(word) for word in command] if isinstance(command, list) else []  # the manifest is not decoded
     file = next((word for word in words if word.endswith(".py") and Path(word).expanduser().is_file()), "")
     if not file and name not in discovery.experiments():
         known = did_you_mean(name, discovery.experiments())
@@ -342,7 +340,7 @@ def config_of(card: Card, experiment: str) -> tuple[ConfigDict, list[str]]:
     except UserError as error:
         raise UserError(f"the card '{card.path}' cannot be run again: {error}") from error
     fields, given = flatten(config_lib.plain(config)), flatten(card.data["config"])
-    missing = [name for name in fields if name not in given]
+    missing = [name for name in fields if name not in given]  # they get today's defaults, which may differ from then
     return config, [f"The card is older than the setting {name}, which is now {fields[name]!r}." for name in missing]
 
 

@@ -71,15 +71,9 @@ class _Arm:
     """One side: its run folder, its points and the processes that measure them."""
 
     def __init__(
-        self,
-        name: str,
-        experiment: str,
-        side: Side,
-        checkout: Checkout | None,
-        workdir: Path,
-        console: Console,
+        self, name: str, experiment: str, side: Side, checkout: Checkout | None, workdir: Path, console: Console,
         stack: ExitStack,
-    ):
+    ):  # fmt: skip
         """checkout: the files of the commit that is measured; None: the working tree."""
         config = side.config
         self.title = f"{name} ({side.text or 'default settings'})"
@@ -91,16 +85,16 @@ class _Arm:
         self.name = f"{name} ({checkout})" if checkout else name
         self.rounds, self.checkout = int(config.measure.rounds), checkout
         self.asked = runner.ask(experiment, config, console)
-        copy = OtherCommit.of(checkout, experiment, config) if checkout else None
+        copy = OtherCommit.of(checkout, experiment, config) if checkout else None  # may refuse, so before the folder
         self.notes = copy.notes if copy else ()
         self.folder = RunFolder.begin(workdir / name.lower(), config_lib.plain(config))
         stack.callback(self.folder.close)
         self.references = References(self.folder.path, self.asked.points)
         stack.callback(self.references.close)
-        if (self.folder.path / MANIFEST).exists():
+        if (self.folder.path / MANIFEST).exists():  # continued: pairs of two commits must not mix in one arm
             other_commit.require_same_commit(self.folder.path, self.folder.manifest()["git"], checkout)
         manifest = runner.session_of(self.asked, experiment) | (copy.manifest if copy else Manifest())
-        session = runner.begin_session(self.folder, manifest)
+        session = runner.begin_session(self.folder, manifest)  # refuses another machine or other software
         self.job = runner.job_of(self.folder, self.asked, config, experiment, session=session)
         if copy:
             self.job = dataclasses.replace(self.job, experiment=copy.experiment, source=copy.source)
@@ -115,7 +109,7 @@ class _Arm:
             if record.point in have:
                 have[record.point].add(record.round)
         first_missing = min(next(i for i in range(len(seen) + 1) if i not in seen) for seen in have.values())
-        return first_missing // self.rounds
+        return first_missing // self.rounds  # a pair without its last rounds is measured again
 
     @property
     def knows_steps(self) -> bool:
@@ -172,7 +166,7 @@ class _Arm:
         """Writes the number of rounds so far as the planned number, so that the folder counts as a finished run."""
         manifest = self.folder.manifest()
         manifest["plan"]["rounds"] = self.rounds * pairs
-        for point in manifest["plan"]["points"]:
+        for point in manifest["plan"]["points"]:  # a point's own number wins, if the plan has one
             point["rounds"] = self.rounds * pairs
         write_json(self.folder.path / MANIFEST, manifest)
 
@@ -182,7 +176,7 @@ def run(
     clock: Clock = time.monotonic,
 ) -> Outcome:  # fmt: skip
     """Measures pairs until the overall verdict is reached or the budget is spent. Raises UserError."""
-    signal.signal(signal.SIGTERM, runner.interrupt)
+    signal.signal(signal.SIGTERM, runner.interrupt)  # as Ctrl-C: contexts end the processes and remove the worktrees
     with ExitStack() as stack:
         opened = [stack.enter_context(other_commit.files(side.ref)) if side.ref else None for side in sides]
         if any(opened):
@@ -237,6 +231,7 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
         implied = comparable.follows(across)
         across = (*across, *(name for name in comparable.models(a, b, across) if name not in implied))
     pair = comparable.pair(a, b, across)
+    # An interrupted pair has processes of one arm, or too few rounds: only whole pairs count.
     left, right = ({n: sample.only(range(pairs)) for n, sample in side.items()} for side in (pair.a, pair.b))
     answers = sequential.judge(left, right, budget.metric, margin=budget.margin)
     software = tuple(dict.fromkeys((*(note for arm in arms for note in arm.notes), *pair.software)))
@@ -269,6 +264,7 @@ def _needs(pairs: int, longest: float) -> str:
 def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
     """Measures pair `number`, counted from 0."""
     together = all(arm.asked.machine["platform"] == "cpu" for arm in arms)
+    # Alternating, so that warming up or slowing down does not always favour the same arm.
     groups = [arms] if together else [[arm] for arm in (arms if number % 2 == 0 else arms[::-1])]
     for group in groups:
         # The threads are the outer context: an interrupt must end the processes first, for the threads wait for them.
@@ -278,11 +274,11 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
             workers = [stack.enter_context(pool) for pool in pools]
             # Prepare both at the same time, unless the block length is still unknown: finding it times a step.
             each = threads.map if all(arm.knows_steps for arm in group) else map
-            list(each(_Arm.prepare, group, workers))
+            list(each(_Arm.prepare, group, workers))  # `list` waits, and raises what a thread raised
             rounds = group[0].rounds
             for round_number in range(rounds * number, rounds * (number + 1)):
                 pairs = zip(group, workers, strict=True)
                 todo = [(arm, pool, point.point) for arm, pool in pairs for point in arm.asked.points]
-                order.shuffle(todo)
+                order.shuffle(todo)  # no point or arm always follows the same other one
                 for arm, pool, point in todo:
                     arm.round(pool, point, round_number)

@@ -113,7 +113,7 @@ class Calibration:
         next.
         """
         kept = list(self.sessions[-1:])
-        for session in reversed(earlier.sessions if earlier else ()):
+        for session in reversed(earlier.sessions if earlier else ()):  # from the newest: it is kept in any case
             same = (session.software, session.logs.keys()) == (kept[0].software, kept[0].logs.keys())
             times = [datetime.datetime.fromisoformat(each.time) for each in (session, kept[0])]
             # Other software is another program, and an hour later the machine is still in the same state.
@@ -134,17 +134,12 @@ def calibrate(side: Side, experiment: str, time: str, software: str = "") -> Cal
             needs = f"a calibration needs at least {MIN_CALIBRATION_PROCESSES}"
             raise UserError(f"{name} was measured by {sample.count} processes: {needs}.")
     differences, alarms = _against_itself(side)
+    # 0.95: a check with this margin would raise an alarm about the machine itself one time in twenty.
     session = session_of(side, time, software)
     return Calibration(
-        sd=session.sd,
-        df=session.df,
-        threshold=math.expm1(float(np.quantile(differences, 0.95))),
-        comparisons=len(differences),
-        alarms=alarms,
-        experiment=experiment,
-        time=time,
-        sessions=(session,),
-    )
+        sd=session.sd, df=session.df, threshold=math.expm1(float(np.quantile(differences, 0.95))),
+        comparisons=len(differences), alarms=alarms, experiment=experiment, time=time, sessions=(session,),
+    )  # fmt: skip
 
 
 def session_of(side: Side, time: str, software: str = "") -> CalibrationSession:
@@ -163,7 +158,7 @@ def _against_itself(side: Side) -> tuple[list[float], int]:
     differences: the absolute logarithm of the overall ratio, for each split. alarms: the number of splits with a
     verdict of faster or slower. All of them are false.
     """
-    count = min(MAX_SPLIT_PROCESSES, *(len(sample.processes) for sample in side.values())) // 2 * 2
+    count = min(MAX_SPLIT_PROCESSES, *(len(sample.processes) for sample in side.values())) // 2 * 2  # even: two halves
     one_session = dataclasses.replace(ASSUMED, session_sd=0.0)  # both halves are of one session
     differences, alarms = [], 0
     for half in itertools.combinations(range(1, count), count // 2 - 1):
@@ -197,7 +192,7 @@ class CalibrationFile:
 
     def key_of(self, manifest: Manifest) -> str | None:
         """The key of this machine; None if the file does not have it."""
-        keys = [key for key in self.machines if key.partition(" #")[0] == machine_key(manifest)]
+        keys = [key for key in self.machines if key.partition(" #")[0] == machine_key(manifest)]  # see `save`
         return next((key for key in keys if not identity.hardware(self.facts.get(key, {}), manifest)), None)
 
 
@@ -232,6 +227,7 @@ def adopt(run: Path, manifest: Manifest, experiment: str, folder: Path = FOLDER)
     Does nothing if this machine is not calibrated, or if the run folder has a spread already.
     """
     known, target = spread_of(manifest, experiment, folder), run / spreads.NAME
+    # A run that is continued keeps its spread: its report must not change because the machine was calibrated since.
     if known is not ASSUMED and not target.exists():
         write_json(target, sealed(asdict(known)))
 
@@ -247,6 +243,7 @@ def save(manifest: Manifest, calibration: Calibration, folder: Path = FOLDER) ->
     path = folder / FILE
     folder.mkdir(parents=True, exist_ok=True)
     file = _read(path)
+    # The number tells machines apart if their processors have the same name.
     key = file.key_of(manifest) or f"{machine_key(manifest)} #{len(file.machines) + 1}"
     file.machines.setdefault(key, {})[calibration.experiment] = calibration
     file.facts[key] = {name: value for name, value in manifest.items() if name in identity.FIELDS}

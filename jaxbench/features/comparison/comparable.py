@@ -33,11 +33,12 @@ from jaxbench.statistics import variance
 # The manifests must agree on the machine's identity. The configs must agree on everything except how a run is measured
 # and shown (HOW). A difference in SOFTWARE is reported and never refused.
 SOFTWARE = ("versions", "python", "environment", "git", "source_sha256", "experiment_sha256", "os")
+# Points are matched one by one, so device counts only decide which points there are.
 HOW = ("measure.", "report.", "train.", "seed", "profile", "search", "mesh.devices")
-POINT = ("strategy", "scaling", "devices", "arm")
+POINT = ("strategy", "scaling", "devices", "arm")  # the parts of a point's name, in its order
+_BASELINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # a name, also of a folder
 # Settings that change the batch, or how the batch and the model are sharded, but not the model itself. Freezing is an
 # exception among the levers: it changes the model.
-_BASELINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # a name, also of a folder
 SPREAD, RESHAPED = ("strategy", "scaling", "devices", "batch", "lever.", "mesh."), "lever.freeze"
 
 
@@ -92,8 +93,7 @@ def read(path: Path) -> FinishedRun:
     loaded = points.load(folder)
     if not any(point.rounds for point in loaded):
         raise UserError(f"'{path}' has no measured round: continue it with --workdir={path}.")
-    explaining = [point for point in loaded if point.explains]
-    own = [point for point in loaded if not point.explains]
+    own, explaining = ([point for point in loaded if bool(point.explains) is explains] for explains in (False, True))
     return FinishedRun(path=path, config=config, manifest=manifest, points=own, explaining=explaining)
 
 
@@ -105,9 +105,10 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
     if a.path.resolve() == b.path.resolve():
         raise UserError(f"A and B are both '{a.path}': give two runs.")
     differing = {**differences(a, b), **places(a, b)}
+    # Points match by name without the declared fields, but a misspelled field must not make them match.
     of_models = models(a, b, tuple(field for field in across if field in differing))
     for field in across:
-        if not any(_covered(name, [field]) for name in (*differing, *of_models)):
+        if not any(_covered(name, [field]) for name in (*differing, *of_models)):  # most often a misspelled name
             known = ", ".join((*differing, *of_models)) or "nothing"
             raise UserError(f"--across={field}: A and B do not differ in that field; they differ in {known}.")
     # A declared field may change facts of the model: another batch has other FLOPs. These need no declaration.
@@ -124,7 +125,7 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
     refused, common, left_out = {**impossible(a, "A"), **impossible(b, "B")}, [], []
     for name in dict.fromkeys((*sides[0], *sides[1])):
         faults = [_fault(side.get(name), which, refused) for side, which in zip(sides, "AB", strict=True)]
-        if any(faults):
+        if any(faults):  # one bad point costs only itself; without a common point there is nothing to say
             left_out.append(LeftOut(name, ", ".join(filter(None, faults))))
         else:
             common.append(name)
@@ -132,6 +133,7 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
         reasons = "; ".join(map(str, left_out)) or "no points"
         raise UserError(f"no point was measured and correct in both runs: {reasons}.")
     left, right = ({name: _sample(side[name]) for name in common} for side in sides)
+    # A copy has another path, so only its times give it away. Two real runs never agree to the last bit.
     if any(np.array_equal(left[name].blocks, right[name].blocks) for name in common):
         raise UserError(f"'{a.path}' and '{b.path}' have the same samples: one is a copy, so give two runs.")
     of_model = [identity.model_sentence({name: both}, "in A", "in B") for name, both in of_models.items()]
@@ -145,7 +147,7 @@ def models(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> identi
     for name in (name for name in left if name in right):
         one, other = left[name].prepared, right[name].prepared
         if one is not None and other is not None:
-            found = {**identity.model_differences(one, other), **found}
+            found = {**identity.model_differences(one, other), **found}  # the first point's values win
     return found
 
 
@@ -165,14 +167,18 @@ def differences(a: FinishedRun, b: FinishedRun) -> identity.Differences:
         {name: value for name, value in flatten(run.config).items() if not name.startswith(HOW) and name not in POINT}
         for run in (a, b)
     )
-    names = [*left, *(name for name in right if name not in left)]
-    settings = {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
-    return {**identity.differences(a.manifest, b.manifest), **settings}
+    return {**identity.differences(a.manifest, b.manifest), **_differing(left, right)}
+
+
+def _differing(left: dict[str, Any], right: dict[str, Any]) -> identity.Differences:
+    """The names with different values, in the order of `left`, then `right`."""
+    return {n: (left.get(n), right.get(n)) for n in left | right if left.get(n) != right.get(n)}
 
 
 def measured(run: FinishedRun) -> str:
     """A sha256 of what was measured, with which software, in which environment: equal for repetitions."""
     config = {name: value for name, value in flatten(run.config).items() if not name.startswith(HOW)}
+    # Not the commit: most commits change no measured program, and a calibration takes three sessions.
     facts = {name: run.manifest.get(name) for name in ("versions", "experiment_sha256", "environment")}
     return hashlib.sha256(json.dumps([config, facts], sort_keys=True, default=str).encode()).hexdigest()
 
@@ -180,8 +186,7 @@ def measured(run: FinishedRun) -> str:
 def software(a: FinishedRun, b: FinishedRun) -> list[str]:
     """Sentences: differences in versions, flags and sources, and a doubt whether both machines are the same."""
     left, right = (flatten({name: run.manifest.get(name) for name in SOFTWARE}) for run in (a, b))
-    names = [*left, *(name for name in right if name not in left)]
-    found = [f"{n}: {left.get(n)} in A, {right.get(n)} in B" for n in names if left.get(n) != right.get(n)]
+    found = [f"{name}: {one} in A, {other} in B" for name, (one, other) in _differing(left, right).items()]
     unknown = identity.cannot_tell(a.manifest, b.manifest)
     return [*found, unknown] if unknown else found
 
@@ -238,7 +243,7 @@ def _fault(point: MeasuredPoint | None, which: str, impossible: dict[tuple[str, 
 
 def samples_of(run: FinishedRun) -> Side:
     """Every measured point by its own name. Raises UserError if all of them are physically impossible."""
-    refused = impossible(run)
+    refused = impossible(run)  # its keys have the side "": there is only one run here
     found = {point.point: _sample(point) for point in run.points if point.rounds and ("", point.point) not in refused}
     if not found:
         reasons = "; ".join(f"{name} is impossible ({why})" for (_, name), why in refused.items())
@@ -247,6 +252,7 @@ def samples_of(run: FinishedRun) -> Side:
 
 
 def _sample(point: MeasuredPoint) -> Sample:
+    # The throughput of a case is not in examples: its own work is the same on both sides and cancels.
     return of_rounds(point.rounds, 1.0 if point.of_case else float(point.global_batch))
 
 
@@ -277,7 +283,7 @@ def keep_baseline(run: Path, name: str, folder: Path = FOLDER) -> Path:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         part = Path(scratch) / name
         part.mkdir()
-        for file in (CONFIG, MANIFEST, RECORDS):
+        for file in (CONFIG, MANIFEST, RECORDS):  # the report can be made again; a baseline is often committed
             shutil.copyfile(run / file, part / file)
         part.rename(target)
     return target

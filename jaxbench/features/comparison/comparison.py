@@ -72,13 +72,13 @@ def waterfall_pairs(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) 
 
 
 def _waterfalls(run: FinishedRun, across: Sequence[str]) -> dict[str, Waterfall]:
-    if not run.explaining:
+    if not run.explaining:  # without ablations there is nothing to find, and `rows` resamples for all points
         return {}
     return {comparable.name_of(one.point, across): one for one in waterfall.find(run.rows())}
 
 
 def _changes(point: str, a: Waterfall, b: Waterfall) -> list[Change]:
-    bases = [Estimate(value=side.row.base_step_s) for side in (a, b)]
+    bases = [Estimate(value=side.row.base_step_s) for side in (a, b)]  # of one point each: no interval is known
     found = [Change(point=point, name=ONE_DEVICE, a=bases[0], b=bases[1], faster=_ratio(*bases))]
     for name in NAMES:
         left, right = a.factor(name), b.factor(name)
@@ -112,7 +112,7 @@ def factor_sentences(changes: Sequence[Change], answers: Sequence[Answer]) -> li
         parts = [change for change in changes if change.point == answer.name]
         if not parts or answer.verdict not in (FASTER, SLOWER):
             continue
-        sign = 1 if answer.verdict == FASTER else -1
+        sign = 1 if answer.verdict == FASTER else -1  # only factors that act in the direction of the verdict explain it
         # A factor that may be 1 explains nothing. The time on one device has no interval to say so.
         able = [part for part in parts if part.resolved or part.name == ONE_DEVICE]
         gains = {part.name: sign * math.log(part.faster.value) for part in able if part.faster.known}
@@ -166,6 +166,7 @@ def compare(a: Path, b: Path, metric: Metric, *, margin: float, across: Sequence
     """
     left, right = comparable.read(a), comparable.read(b)
     pair = comparable.pair(left, right, across)
+    # B's machine: A may be a stored baseline of another one, if that was declared.
     known = calibration.spread_of(right.manifest, str(right.config.get("experiment", "")))
     answers = judge.judge(pair.a, pair.b, metric, known, margin=margin)
     return Comparison(
@@ -200,7 +201,7 @@ class Reached:
         """The answer as a sentence."""
         words = {FASTER: "B reaches the target sooner", SLOWER: "A reaches the target sooner"}
         answer = words.get(self.verdict, "both reach the target equally soon" if self.verdict != CANNOT_TELL else "")
-        limits = ["at least " if lost else "" for lost in (self.a_lost, self.b_lost)]
+        limits = ["at least " if lost else "" for lost in (self.a_lost, self.b_lost)]  # censored, as `_reached` says
         numbers = f"A {limits[0]}{digits(self.a, 4)}, B {limits[1]}{digits(self.b, 4)}"
         if not answer:
             lost = self.a_lost or self.b_lost
@@ -210,7 +211,7 @@ class Reached:
                 why = "one seed does not show how much seeds differ: train more with --config.seed=1, and so on"
             answer += f" ({'a seed did not reach it' if lost else why})"
         interval = ""
-        if self.times.se > 0 and not (self.a_lost or self.b_lost):
+        if self.times.se > 0 and not (self.a_lost or self.b_lost):  # a ratio of lower limits limits nothing
             found = self.times.estimate()
             interval = f"; B over A is {digits(found.value)} [{digits(found.lo)}, {digits(found.hi)}]"
         return f"In {self.what}: {answer}. {numbers}{interval}."
@@ -226,7 +227,7 @@ def compare_trainings(
     targets = sorted({f"{one.metric} {one.target:g}" for one in (*a, *b)})
     if len(targets) > 1:
         raise UserError(f"the trainings have different targets, {targets[0]} and {targets[1]}: give equal ones.")
-    if empty := [one.name for one in (*a, *b) if not one.rows]:
+    if empty := [one.name for one in (*a, *b) if not one.rows]:  # it has not even a lower limit
         raise UserError(f"the training '{empty[0]}' has no evaluation yet: let it go on.")
     return _reached("seconds", a, b, margin), _reached("steps", a, b, margin)
 

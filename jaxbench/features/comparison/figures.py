@@ -49,7 +49,7 @@ def draw_verdicts(comparison: Comparison) -> Figure | None:
     for y, answer in enumerate(rows):
         _row(axes, y, answer, overall=answer is answers.overall)
     sheet.names(axes, [short(drawable(words.named(answer.name)), 36) for answer in rows])
-    if len(rows) > len(shown):
+    if len(rows) > len(shown):  # the last row is the overall answer
         axes.axhline(len(shown) - 0.5, color="black", linewidth=0.6)
         axes.get_yticklabels()[-1].set_fontweight("bold")
     slow = words.deciding(comparison)
@@ -70,7 +70,7 @@ def selected(points: Sequence[Answer]) -> list[Answer]:
 
 
 def drawable(text: str) -> str:
-    """The text with a question mark for each character that the figures' font lacks."""
+    """The text with a question mark for each character that the figures' font lacks: matplotlib would warn of each."""
     known = font_manager.get_font(font_manager.findfont("DejaVu Sans")).get_charmap()
     return "".join(letter if ord(letter) in known else "?" for letter in words.clean(text))
 
@@ -82,7 +82,7 @@ def _axis(axes: Axes, rows: Sequence[Answer], answers: Answers) -> None:
     log_axis(axes, "x", show=lambda value: plain(round(value, 6)))
     # The band is always in view: without it, a small difference would fill the panel and look large.
     low, high = min(*ends, inside[0]), max(*ends, inside[1])
-    room = max((high / low) ** 0.06, 1.005)
+    room = max((high / low) ** 0.06, 1.005)  # as a factor, because the axis is logarithmic
     axes.set_xlim(low / room, high * room)
     axes.xaxis.set_major_locator(FixedLocator(ticks(low / room, high * room)))
     axes.axvspan(*inside, color=BAND, linewidth=0, zorder=0)
@@ -120,16 +120,12 @@ def _row(axes: Axes, y: int, answer: Answer, *, overall: bool) -> None:
 
 def _verdicts_handles(rows: Sequence[Answer], margin: float) -> list[Line2D | Patch]:
     """Legend entries of the verdicts that occur, and of the band."""
-    styles = {
-        verdict: style for verdict, style in _VERDICTS_STYLES.items() if any(row.verdict == verdict for row in rows)
-    }
-    return [
-        *(
-            Line2D([], [], label=verdict, linestyle="none", color=colour, marker=marker, markerfacecolor=inside)
-            for verdict, (colour, marker, inside) in styles.items()
-        ),
-        Patch(color=BAND, label=f"within {100 * margin:.3g} %"),
-    ]
+    found = {row.verdict for row in rows}
+    lines = [
+        Line2D([], [], label=verdict, linestyle="none", color=colour, marker=marker, markerfacecolor=inside)
+        for verdict, (colour, marker, inside) in _VERDICTS_STYLES.items() if verdict in found
+    ]  # fmt: skip
+    return [*lines, Patch(color=BAND, label=f"within {100 * margin:.3g} %")]
 
 
 def _verdicts_notes(comparison: Comparison, shown: Sequence[Answer]) -> list[str]:
@@ -156,7 +152,7 @@ def draw_factors(comparison: Comparison) -> Figure | None:
         return None
     shown = families[:WATERFALL_MOST]
     pairs = [pair for pair in comparison.waterfalls if (pair.a.family, pair.b.family) in shown]
-    sheet = Sheet(len(shown), 2, heights=1.9, sharey=True)
+    sheet = Sheet(len(shown), 2, heights=1.9, sharey=True)  # so that steps of A and B can be compared by eye
     for (left, right), family in zip(sheet.panels, shown, strict=True):
         members = [pair for pair in pairs if (pair.a.family, pair.b.family) == family]
         panel(left, [pair.a for pair in members])

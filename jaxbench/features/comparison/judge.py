@@ -118,7 +118,7 @@ class Answers:
         return SLOWER if any(point.verdict == SLOWER for point in self.points) else self.overall.verdict
 
 
-EXIT = {SAME: 0, FASTER: 0, SLOWER: 1, CANNOT_TELL: 2}
+EXIT = {SAME: 0, FASTER: 0, SLOWER: 1, CANNOT_TELL: 2}  # a CI job may accept 2, but never by accident
 
 
 def judge(a: Side, b: Side, metric: Metric, spread: RunVariance, *, margin: float = MARGIN) -> Answers:
@@ -132,10 +132,10 @@ def judge(a: Side, b: Side, metric: Metric, spread: RunVariance, *, margin: floa
     # Different seeds: the two runs are independent, so their bootstrap samples must be.
     left, right = ratios.draw(a, spread, 0), ratios.draw(b, spread, 1)
     each = {name: ratios.ratio([left[name]], [right[name]], spread) for name in a}
-    alpha = ALPHA / 2 / len(each)
+    alpha = ALPHA / 2 / len(each)  # the other half is for the overall answer
     points = tuple(_answer(name, each[name], (a[name], b[name]), metric, margin, alpha, spread) for name in each)
-    measurable = [name for name in each if math.isfinite(each[name].se)]
-    if len(points) == 1:
+    measurable = [name for name in each if math.isfinite(each[name].se)]  # NaN would make the mean NaN
+    if len(points) == 1:  # the same question: it may not get a second answer at another level
         overall = dataclasses.replace(points[0], name=OVERALL)
     elif measurable:
         mean = ratios.ratio([left[name] for name in measurable], [right[name] for name in measurable], spread)
@@ -151,14 +151,9 @@ def per_example(side: Side) -> Side:
 
 
 def _answer(
-    name: str,
-    times: Ratio,
-    sides: tuple[Sample, Sample],
-    metric: Metric,
-    margin: float,
-    alpha: float,
+    name: str, times: Ratio, sides: tuple[Sample, Sample], metric: Metric, margin: float, alpha: float,
     spread: RunVariance,
-) -> Answer:
+) -> Answer:  # fmt: skip
     # An assumed variation between processes may be wrong, so it never decides.
     few = min(side.count for side in sides) < MIN_PROCESSES and spread.kind != CALIBRATED
     verdict = CANNOT_TELL if few else decide(times, alpha, margin)
@@ -171,18 +166,14 @@ def make_answer(
     shown: float = 0.05,
 ) -> Answer:  # fmt: skip
     """The answer to one question. shown: 1 - confidence level of the interval to show; 0: show none."""
+    # Verdicts are about times. The shown ratio is the metric's: for a rate, the reciprocal.
     ratio = times if metric.power > 0 else dataclasses.replace(times, log=-times.log)
     values = [math.nan if name == OVERALL else math.exp(metric.power * float(np.mean(s.log_medians()))) for s in sides]
     return Answer(
-        name=name,
-        verdict=verdict,
-        a=values[0],
-        b=values[1],
+        name=name, verdict=verdict, a=values[0], b=values[1],
         ratio=ratio.estimate(shown) if shown and math.isfinite(times.se) else Estimate(value=math.exp(ratio.log)),
-        why=why,
-        processes=Both(sides[0].count, sides[1].count),
-        rounds=Both(sides[0].rounds, sides[1].rounds),
-    )
+        why=why, processes=Both(sides[0].count, sides[1].count), rounds=Both(sides[0].rounds, sides[1].rounds),
+    )  # fmt: skip
 
 
 def decide(times: Ratio, alpha: float, margin: float) -> str:
@@ -190,9 +181,9 @@ def decide(times: Ratio, alpha: float, margin: float) -> str:
     half, limit = times.half(alpha), math.log1p(margin)
     if not math.isfinite(half):
         return CANNOT_TELL
-    if abs(times.log) + half <= limit:
+    if abs(times.log) + half <= limit:  # even if the interval excludes 1: such a difference does not matter
         return SAME
-    if abs(times.log) > max(half, limit):
+    if abs(times.log) > max(half, limit):  # the ratio itself is beyond the margin, not only significant
         return SLOWER if times.log > 0 else FASTER
     return CANNOT_TELL
 
@@ -208,6 +199,7 @@ def help_for(times: Ratio, alpha: float, margin: float, sides: Sequence[Sample],
             f"the variation between processes is unknown here: measure {MIN_PROCESSES} processes a side "
             f"(--config.measure.processes={MIN_PROCESSES}), or use jaxbench calibrate or jaxbench ab"
         )
+    # Squared half widths: of the interval that would decide, and of the part that more processes do not reduce.
     goal, between = wanted(times, limit) ** 2, (half / times.se) ** 2 * times.session
     if between >= goal:  # even endless processes would leave the interval this wide
         return (

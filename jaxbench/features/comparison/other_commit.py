@@ -84,7 +84,9 @@ class Checkout:
     def facts(self, experiment: str) -> dict[str, Any]:
         """What its own package says about an experiment: the defaults of its config, and a hash. Raises UserError."""
         copy = source.environment(source.of(self.folder / "jaxbench"))
+        # On the CPU: an accelerator may belong to a process that measures, and only settings are asked for.
         child = {**os.environ, **copy, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "2"}
+        # -P: without it Python would import the package of the current folder, which is the working tree.
         done = subprocess.run([sys.executable, "-P", "-c", ASK, experiment], capture_output=True, text=True, env=child)
         if done.returncode:
             raise UserError(f"{self} cannot report what it measures ({_last_line(done.stderr)}): {OTHER_PROTOCOL}.")
@@ -106,10 +108,11 @@ def files(ref: str) -> Iterator[Checkout]:
         folder = Path(scratch).resolve() / "files"
         try:
             with _explained():
+                # --detach: git refuses a branch that is checked out elsewhere, such as that of the working tree.
                 git(repository, "worktree", "add", "--detach", str(folder), commit)
             yield Checkout(ref, commit, repository, folder)
         finally:
-            with contextlib.suppress(subprocess.CalledProcessError):
+            with contextlib.suppress(subprocess.CalledProcessError):  # if `add` failed, there is none
                 git(repository, "worktree", "remove", "--force", str(folder))
 
 
@@ -125,6 +128,7 @@ def _explained() -> Iterator[None]:
 def _resolved(repository: Path, name: str) -> str:
     """The hash of a commit."""
     try:
+        # ^{commit}: a tag resolves to its commit, and the hash of a file to nothing.
         return git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     except subprocess.CalledProcessError as error:
         newest = ("--sort=-creatordate", f"--count={SHOWN}", "refs/heads", "refs/tags", "refs/remotes")

@@ -53,6 +53,7 @@ def markdown(comparison: Comparison, name: str) -> str:
 def escape(text: str) -> str:
     """Escapes a text for Markdown and its tables."""
     marked = _MARKS.sub(r"\\\1", words.clean(text))
+    # "://": an address becomes a link without any markup. "|" would begin a new cell. "&" comes first.
     for letter, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;"), ("://", "&#58;//")):
         marked = marked.replace(letter, entity)
     return marked
@@ -86,6 +87,7 @@ def junit(comparison: Comparison, name: str) -> bytes:
         _case(suite, name, answer, comparison)
     for each in comparison.left_out:
         case = SubElement(suite, "testcase", classname=words.named(name), name=words.named(each.point))
+        # Not "skipped", which CI services hide: nobody would notice that a point has vanished.
         SubElement(case, "error", type="left out", message=words.named(each.why)).text = words.clean(str(each))
     lines = [words.headline(comparison)]
     for heading, sentences in words.sections(comparison, helping=False):
@@ -100,7 +102,7 @@ def _case(suite: Element, name: str, answer: Answer, comparison: Comparison) -> 
     metric = comparison.answers.metric
     case = SubElement(suite, "testcase", classname=words.named(name), name=words.named(answer.name))
     ratio = {f"ratio{end}": getattr(answer.ratio, key) for end, key in (("", "value"), ("_lo", "lo"), ("_hi", "hi"))}
-    known = {key: repr(float(value)) for key, value in ratio.items() if value == value}
+    known = {key: repr(float(value)) for key, value in ratio.items() if value == value}  # NaN is not equal to itself
     _add_properties(case, {"verdict": answer.verdict, **known})
     message = f"B's {words.called(metric)} is {words.ratio(answer.ratio) or 'an unknown number of'} times A's"
     if answer.verdict == SLOWER:
@@ -125,30 +127,16 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     answers, metric, spread = comparison.answers, comparison.answers.metric, comparison.answers.spread
     point, overall = words.levels(answers)
     paired = words.paired(answers)
-    document = {
-        "schema": SCHEMA,
-        "kind": "comparison",
-        "a": comparison.a,
-        "b": comparison.b,
-        "verdict": comparison.verdict,
-        "exit_code": comparison.exit_code,
+    session_sd = None if paired else spread.session_sd  # both sides of a pair are of one session
+    document = {  # programs read these names: they may be added to, never changed
+        "schema": SCHEMA, "kind": "comparison", "a": comparison.a, "b": comparison.b,
+        "verdict": comparison.verdict, "exit_code": comparison.exit_code,
         "metric": {"name": metric.name, "unit": metric.unit, "more_is_better": metric.more_is_better},
-        "margin": answers.margin,
-        "alpha": ALPHA,
-        "paired": paired,
+        "margin": answers.margin, "alpha": ALPHA, "paired": paired,
         "confidence": {"point": point, "overall": overall},
-        "spread": {
-            "sd": spread.sd,
-            "df": spread.df,
-            "source": spread.source,
-            "session_sd": None if paired else spread.session_sd,
-        },
-        "autocorrelation": answers.autocorrelation,
-        "overall": answers.overall,
-        "points": answers.points,
-        "factors": comparison.factors,
-        "across": comparison.across,
-        "software": comparison.software,
+        "spread": {"sd": spread.sd, "df": spread.df, "source": spread.source, "session_sd": session_sd},
+        "autocorrelation": answers.autocorrelation, "overall": answers.overall, "points": answers.points,
+        "factors": comparison.factors, "across": comparison.across, "software": comparison.software,
         "left_out": [str(each) for each in comparison.left_out],
-    }
+    }  # fmt: skip
     return dict(documents.plain(document))

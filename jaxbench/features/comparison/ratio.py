@@ -12,8 +12,8 @@ With P processes of R rounds each:
   variation between rounds twice (Davison & Hinkley 1997, "Bootstrap Methods and their Application", section 3.8,
   recommend resampling the highest level only).
 - P < MIN_PROCESSES: rounds are resampled. These data cannot show the variation between processes, so it is added: one
-  random deviation per process with the standard deviation of `Spread`, which `jaxbench calibrate` measured or which is
-  assumed.
+  random deviation per process, with the standard deviation of a `RunVariance` that `jaxbench calibrate` measured or
+  that is assumed.
 
 Two runs are two sessions. An effect of the session, such as the day, is the same for all its processes, so more
 processes cannot show it. Its variance, calibrated or assumed, is added to the variance of every ratio.
@@ -33,10 +33,8 @@ import numpy as np
 from scipy import special
 
 from jaxbench.core.schema import RoundRecord
-from jaxbench.statistics.bootstrap import MIN_PROCESSES, Estimate, weighted_median
+from jaxbench.statistics.bootstrap import DRAWS, MIN_PROCESSES, Estimate, weighted_median
 from jaxbench.statistics.variance import RunVariance
-
-DRAWS = 2000  # as in `statistics.bootstrap`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,14 +85,8 @@ def of_rounds(rounds: Iterable[RoundRecord], work: float = 1.0) -> Sample:
     """The sample of one point from its rounds, grouped by the process that measured them."""
     by_worker: dict[str, list[np.ndarray]] = {}
     for each in rounds:
-        by_worker.setdefault(each.worker, []).append(np.array(each.block_s) / each.steps)
+        by_worker.setdefault(each.worker, []).append(np.array(each.block_s) / each.steps)  # block_s: of all K steps
     return Sample(processes=tuple(tuple(r) for r in by_worker.values()), names=tuple(by_worker), work=work)
-
-
-def of_times(times: Sequence[Sequence[Sequence[float]]], name: str = "process") -> Sample:
-    """The sample from plain numbers. times: seconds per step, indexed by process, round and block."""
-    processes = tuple(tuple(np.asarray(blocks, dtype=float) for blocks in rounds) for rounds in times)
-    return Sample(processes=processes, names=tuple(f"{name} {i}" for i in range(len(processes))))
 
 
 Side = Mapping[str, Sample]
@@ -127,6 +119,7 @@ class Ratio:
 
     def half(self, alpha: float) -> float:
         """Half the width of the logarithm's confidence interval at level 1 - alpha; NaN: unknown."""
+        # With se = 0 or NaN the quantile says nothing: 0 stays 0, unknown stays unknown.
         return float(special.stdtrit(self.df, 1 - alpha / 2) * self.se) if self.se > 0 else self.se
 
     def estimate(self, alpha: float = 0.05) -> Estimate:
@@ -153,6 +146,7 @@ def _draw(sample: Sample, spread: RunVariance, random: np.random.Generator, resa
         wider = math.sqrt(count / (count - 1))  # resampling gives the variance over n, and not over n - 1
         return Drawn(value=value, draws=wider * (resampled[sample.names] @ medians - value), df=count - 1)
     if sample.names not in resampled:
+        # One deviation per process: their mean over `count` processes has this standard deviation.
         resampled[sample.names] = spread.sd / math.sqrt(count) * random.standard_normal(DRAWS)
     between = resampled[sample.names]
     within = _rounds(sample, random)
@@ -170,6 +164,7 @@ def _rounds(sample: Sample, random: np.random.Generator) -> np.ndarray | None:
         count = len(rounds)
         if count < 2:
             return None
+        # Whole rounds are drawn: their blocks share the disturbances of a moment.
         owners = np.repeat(np.arange(count), [len(blocks) for blocks in rounds])
         weights = random.multinomial(count, np.full(count, 1 / count), size=DRAWS)
         logs = np.log(weighted_median(np.concatenate(rounds), owners, weights))
@@ -186,6 +181,7 @@ def ratio(a: Sequence[Drawn], b: Sequence[Drawn], sessions: RunVariance | None =
     # Draw by draw over the points of a side: what they share does not average out.
     log = float(np.mean([two.value - one.value for one, two in zip(a, b, strict=True)]))
     sides = [np.mean([point.draws for point in points], axis=0) for points in (a, b)]
+    # The fewest degrees of freedom: points of the same processes are no further evidence of how processes differ.
     parts = [(float(np.var(side)), min(p.df for p in points)) for side, points in zip(sides, (a, b), strict=True)]
     # One effect for each of the two sessions.
     between = 2 * sessions.session_sd**2 if sessions else 0.0
@@ -198,7 +194,7 @@ def ratio(a: Sequence[Drawn], b: Sequence[Drawn], sessions: RunVariance | None =
 def welch(parts: Sequence[tuple[float, float]]) -> float:
     """Welch-Satterthwaite degrees of freedom of a sum of variances. parts: (variance, its degrees of freedom)."""
     total = sum(variance for variance, _ in parts)
-    lost = sum(variance**2 / df for variance, df in parts if df > 0)
+    lost = sum(variance**2 / df for variance, df in parts if df > 0)  # a known variance, df = inf, costs nothing
     return total**2 / lost if lost > 0 else math.inf
 
 

@@ -29,6 +29,7 @@ def clean(text: str) -> str:
 
 # Names come from the files of other people: a run folder may be downloaded.
 def _harmful(letter: str) -> bool:
+    # The last two code points of each plane are no characters, and XML refuses U+FFFE and U+FFFF.
     control = unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or ord(letter) & 0xFFFE == 0xFFFE
     return control or unicodedata.bidirectional(letter) in _TURNS
 
@@ -57,7 +58,7 @@ def ratio(estimate: Estimate) -> str:
     # Two digits of the half width: more would suggest a precision that the interval denies.
     finest = (estimate.hi - estimate.lo) / 2 if estimate.has_interval else estimate.value / 50
     digits = min(6, max(0, -math.floor(math.log10(max(finest, 1e-6)))))
-    digits = max(digits, 3 if estimate.value < 10 else 1)
+    digits = max(digits, 3 if estimate.value < 10 else 1)  # a ratio near 1 is read in percent, so in thousandths
     between = f" [{estimate.lo:.{digits}f}, {estimate.hi:.{digits}f}]" if estimate.has_interval else ""
     return f"{estimate.value:.{digits}f}{between}"
 
@@ -75,7 +76,7 @@ def table(answers: Answers) -> Table:
         Column(f"B / A [{'95 %' if answers.looks is None else 'interval'}]", "ratio", ratio, terminal=ALWAYS),
         Column("verdict", "verdict", kind=TEXT, style=lambda word: _STYLES.get(word, ""), terminal=ALWAYS),
     )
-    return fill(columns, _lines(answers), group=lambda answer: answer is answers.overall)
+    return fill(columns, _lines(answers), group=lambda answer: answer is answers.overall)  # a rule above the last line
 
 
 def factor_table(comparison: Comparison) -> Table | None:
@@ -112,7 +113,7 @@ def headline(comparison: Comparison) -> str:
     alike = len({point.ratio.has_interval for point in answers.points}) == 1
     counted = f"{count} points" if alike else f"the points with an interval, of {count}"
     over = f", the geometric mean over {counted}" if count > 1 else ""
-    if slow := deciding(comparison):
+    if slow := deciding(comparison):  # otherwise "slower" next to an overall ratio of 1 would look like an error
         which = ", ".join(slow[:3]) + (f" and {len(slow) - 3} more" if len(slow) > 3 else "")
         return f"{verdict} at {len(slow)} of {count} points ({which}). Overall {about}{over}: {overall.verdict}."
     return f"{verdict}: {about}{over}."
@@ -165,7 +166,7 @@ def sections(comparison: Comparison, *, helping: bool = True) -> list[Section]:
         "cannot tell"
     )
     above = f"above 1, B is {'faster' if answers.metric.more_is_better else 'slower'}"
-    every = [
+    every = [  # in the order in which a reader asks
         ("What would help", help_lines if helping else []),
         ("Which factor", [clean(each) for each in factor_sentences(comparison.factors, answers.points)]),
         ("Compared", compared(comparison)),
@@ -239,6 +240,7 @@ def _intervals(answers: Answers) -> Iterator[str]:
     if largest >= MIN_PROCESSES:
         where = "" if fewest >= MIN_PROCESSES else f"with {MIN_PROCESSES} or more processes: "
         yield f"{where}standard error by bootstrap over whole processes"
+    # A number that is assumed must be said to be: most intervals depend on it.
     spread, calibrated = answers.spread, answers.spread.kind == CALIBRATED
     if fewest < MIN_PROCESSES:
         yield (

@@ -39,7 +39,9 @@ from jaxbench.features.comparison.judge import (
 from jaxbench.features.comparison.ratio import Ratio, Sample, Side
 from jaxbench.statistics.variance import RunVariance, autocorrelation
 
-LOOKS = (6, 8, 11, 15, 20, 27, 36, 48, 64, 86, 115, 153, 204)  # the numbers of pairs after which the test looks
+# The numbers of pairs after which the test looks. Each is a third more than the one before: looks cost confidence, and
+# rare ones would measure longer than needed.
+LOOKS = (6, 8, 11, 15, 20, 27, 36, 48, 64, 86, 115, 153, 204)
 SAME_PAIRS = 11
 FLOOR = 0.01  # the least standard deviation between pairs that is used, on the logarithmic scale
 MAX_AUTOCORRELATION = 0.97  # larger estimates count as this one, so that the effective number of pairs stays above 0
@@ -74,7 +76,7 @@ def judge(a: Side, b: Side, metric: Metric, *, margin: float) -> Answers:
     points = tuple(
         _answer(name, logs[name], (a[name], b[name]), metric, margin, alpha if alone else each) for name in logs
     )
-    any_a, any_b = next(iter(a.values())), next(iter(b.values()))
+    any_a, any_b = next(iter(a.values())), next(iter(b.values()))  # all points have the same number of pairs
     mean = np.mean(list(logs.values()), axis=0)
     overall = _answer(OVERALL, mean, (any_a, any_b), metric, margin, alpha if alone else alpha / 2)
     seen = correlation(mean)[0] if used > 2 else math.nan
@@ -88,7 +90,7 @@ def _logs(a: Sample, b: Sample) -> np.ndarray:
 
     If the two processes have different numbers of rounds, it is the difference of the logarithms of their medians.
     """
-    logs = b.log_medians() - a.log_medians()
+    logs = b.log_medians() - a.log_medians()  # stays for a pair that was interrupted in one arm
     for number, (left, right) in enumerate(zip(a.processes, b.processes, strict=True)):
         if len(left) == len(right):
             logs[number] = np.median([np.log(np.median(y) / np.median(x)) for x, y in zip(left, right, strict=True)])
@@ -141,6 +143,7 @@ def _answer(
 def _help(times: Ratio, pairs: int, alpha: float, margin: float) -> str:
     if not alpha:
         return f"at least {LOOKS[0]} pairs of processes are needed"
+    # The half width falls with the square root of the pairs, if the ratio stays the same.
     needed = math.ceil((times.half(alpha) / wanted(times, math.log1p(margin))) ** 2 * pairs)
     least = SAME_PAIRS if abs(times.log) <= math.log1p(margin) else 0
     return f"about {max(1, max(needed, least) - pairs)} more pairs of processes are needed"

@@ -44,12 +44,12 @@ def examine(console: Console, *, folder: Path, seconds: float = 10.0) -> list[Do
 
 def questions(folder: Path, seconds: float) -> Iterator[Question]:
     """The checks in order. Other load is read before our own work starts, the clock right after work, and heat last."""
-    throttled = system.throttles()
+    throttled = system.throttles()  # before all work, because `heat` at the end reports the difference
     yield "Watching other load", system.other_load
     yield "Working on every core, alone and together", speed.contention
     yield "Reading the cores and their clock", system.processor
     yield "Trying memory, disk and timer", lambda: system.resources(folder)
-    facts, jax = system.probe_jax()
+    facts, jax = system.probe_jax()  # in a child: a jax that does not start is a finding, and not the end of doctor
     yield "Asking JAX for devices", lambda: [jax, *system.software(facts, manifest.versions())]
     if facts:
         yield f"Multiplying matrices ({seconds:g} s)", lambda: kernel(facts["platform"], seconds)

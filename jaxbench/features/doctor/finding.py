@@ -49,7 +49,7 @@ def graded(value: float, good: float, bad: float) -> State:
     `good`, bad below `bad`. NaN is unknown."""
     if math.isnan(value):
         return "unknown"
-    if good > bad:
+    if good > bad:  # mirrored, so that one comparison serves both
         value, good, bad = -value, -good, -bad
     return "good" if value <= good else "bad" if value > bad else "doubtful"
 

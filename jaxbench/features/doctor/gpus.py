@@ -129,6 +129,7 @@ def findings(gpus: Sequence[Gpu]) -> list[DoctorFinding]:
 @check("peer-to-peer", "whether its GPUs may access each other's memory")
 def peers(gpus: Sequence[Gpu]) -> Result | None:
     """Whether each GPU may access every other's memory. NVLink needs it too."""
+    # Once, although both GPUs of a pair answer.
     pairs = {(gpu.index, other): code for gpu in gpus for other, code in gpu.peers if gpu.index < other}
     if not pairs:
         return None
@@ -196,6 +197,7 @@ def power(gpus: Sequence[Gpu]) -> Result | None:
 @check("GPU clocks", "what lowers the clocks of its GPUs")
 def clocks(gpus: Sequence[Gpu]) -> Result | None:
     """Whether heat or a fault lowers a clock now. The power limit does so on every GPU that works hard."""
+    # Other bits, such as an idle GPU or a clock that somebody set, are no fault.
     known = {gpu.index: gpu.reasons & sum(_SLOWED) for gpu in gpus if gpu.reasons is not None}
     if not known:
         return None

@@ -40,7 +40,8 @@ TURN_S = 0.2
 SAMPLED = 8  # this many cores, evenly spread, are also timed alone; timing every core of a large machine takes minutes
 # (good up to, bad above): lost share of a core's speed, missing share of the CPU time, the slowest core's lag.
 LOSS, MISSING, UNEVEN = (0.05, 0.30), (0.03, 0.20), (0.10, 0.50)
-COMMAND = [sys.executable, "-P", "-m", "jaxbench.features.doctor.speed"]  # and the number of a core
+# And the number of a core. -P: a file of the current folder must not hide a module that NumPy imports.
+COMMAND = [sys.executable, "-P", "-m", "jaxbench.features.doctor.speed"]
 BLOCK_S, MINUTE_S, MIN_BLOCKS = 0.5, 60.0, 5
 CONFIDENCE, POWER = 0.95, 0.80
 START_LIMIT_S = 120.0
@@ -78,7 +79,7 @@ def work(core: int) -> None:
     for line in sys.stdin:
         done, start, cpu = 0, time.perf_counter(), time.process_time()
         while time.perf_counter() - start < float(line):
-            a @ a
+            a @ a  # NumPy computes it although nobody reads it
             done += 1
         passed = time.perf_counter() - start
         sys.stdout.write(f"{done / passed} {(time.process_time() - cpu) / passed}\n")
@@ -218,21 +219,22 @@ def run_kernel(platform: str, seconds: float) -> dict[str, Any]:
     def seconds_of(rows: int) -> float:
         a = jnp.ones((rows, rows), jnp.float32)
         call(a)  # compiles
-        return min(call(a) for _ in range(3))
+        return min(call(a) for _ in range(3))  # the least disturbed one
 
     rows = rows_for(seconds_of)
+    # Random, as in a training: products of equal numbers take less power, so the clock may stay higher.
     a = jax.random.normal(jax.random.key(0), (rows, rows), jnp.float32)
     began, took, start = [], [], time.perf_counter() + WARM_UP_S
     while (now := time.perf_counter() - start) < seconds:
         began.append(now)
         took.append(call(a))
-    timed = sum(now < 0 for now in began)
+    timed = sum(now < 0 for now in began)  # calls of the warm-up, which are not returned
     return {"rows": rows, "device_kind": device.device_kind, "began_s": began[timed:], "took_s": took[timed:]}
 
 
 def measure_kernel(platform: str, seconds: float, command: Sequence[str] | None = None) -> dict[str, Any]:
     """`run_kernel` in a child, which may crash or hang. Raises SubprocessError, or ValueError for an invalid answer."""
-    words = command or [sys.executable, "-P", "-m", "jaxbench.features.doctor.speed", platform, str(seconds)]
+    words = command or [*COMMAND, platform, str(seconds)]
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "errors": "replace"}
     child = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
     done = subprocess.run(words, timeout=START_LIMIT_S + seconds, check=True, env=child, **pipes)
@@ -245,6 +247,7 @@ def block_means(began_s: np.ndarray, took_s: np.ndarray) -> np.ndarray:
     began_s, took_s: (n,) seconds, in order. An incomplete last block and blocks without a call are left out.
     """
     block = np.floor(began_s / BLOCK_S).astype(int)
+    # A little more, because rounding could drop a last block that ends exactly at its border.
     full = block < math.floor((began_s[-1] + took_s[-1]) / BLOCK_S + 1e-9)
     counts = np.bincount(block[full])
     sums = np.bincount(block[full], weights=took_s[full])

@@ -61,7 +61,7 @@ def other_load(
 ) -> list[DoctorFinding]:
     """Watches other load for a second. Call it first: later, this process's own work is in the counters."""
     before, wall_s, after = cpu_times(root), watch(), cpu_times(root)
-    boot_s = float((read(root / "proc" / "uptime") or "nan").split()[0])
+    boot_s = float((read(root / "proc" / "uptime") or "nan").split()[0])  # NaN: the share since boot is unknown
     return [others(before, after, wall_s, allowed or affinity()), steal(before, after, wall_s, boot_s)]
 
 
@@ -107,6 +107,7 @@ def visible(root: Path, allowed: set[int] | None) -> Result | None:
     """How many physical cores this process may use, and whether CPUs outside its affinity mask share them."""
     if allowed is None:
         return None
+    # By "topology", which CPUs that are offline do not have.
     total = len(list(cpus(root).glob("cpu[0-9]*/topology"))) or os.cpu_count() or 1
     siblings = {cores.siblings(cpu, cpus(root)) for cpu in allowed}
     physical, outside = len(siblings), len(frozenset().union(*siblings) - allowed)
@@ -124,6 +125,7 @@ def quota(root: Path, allowed: set[int] | None) -> Result | None:
     limit = cores.quota(cgroup)
     if limit is None:
         return ("good", "No CPU quota is visible from here.", "", {}) if cgroup.is_dir() else None
+    # Lines of a name and a number, in version 2 of control groups and in version 1.
     words = (read(cgroup / "cpu.stat") or read(cgroup / "cpu" / "cpu.stat")).split()
     counts = dict(zip(words[::2], map(int, words[1::2]), strict=False))
     share = counts.get("nr_throttled", 0) / counts["nr_periods"] if counts.get("nr_periods") else None
@@ -207,6 +209,7 @@ def memory(root: Path) -> Result | None:
     swapped = info.get("SwapTotal", 0) - info.get("SwapFree", 0)
     state = good_if(swapped <= SWAPPED * total)
     if limit is not None and limit[0] < total:
+        # A full container kills a process although the machine has memory.
         total, free, owner = limit[0], min(free, max(0, limit[0] - limit[1])), "the container's memory"
     message = f"{free / 1e9:.1f} of {total / 1e9:.1f} GB of {owner} are available, {swapped / 1e9:.1f} are swapped out."
     advice = "Free memory, or use small models and batches (--preset=smoke): each worker process needs half a GB."
@@ -269,6 +272,7 @@ def read_host(root: Path = ROOT) -> Host:
     ]  # fmt: skip
     return Host(
         nvidia_driver=driver.group(1) if driver else "",
+        # Without a driver there are no device files, and a container may not show the bus.
         nvidia=max(len(cards), len(list((root / "dev").glob("nvidia[0-9]*")))),
         amd=(root / "dev" / "kfd").exists(),
         tpu=len(list((root / "dev").glob("accel[0-9]*"))),
@@ -304,19 +308,15 @@ def versions(packages: Mapping[str, str], lines: Iterable[str] | None = None) ->
     installed jax. An incompatible jaxlib fails on import, and jax skips an incompatible plug-in with a warning."""
     missing = [name for name in ("jax", "jaxlib") if packages.get(name, "not installed") == "not installed"]
     if missing:
-        return (
-            "bad",
-            f"{' and '.join(missing)} not installed.",
-            "Install the project again, in a new environment (make list VENV=a-new-folder, in a clone).",
-            {},
-        )
+        advice = "Install the project again, in a new environment (make list VENV=a-new-folder, in a clone)."
+        return "bad", f"{' and '.join(missing)} not installed.", advice, {}
     requirements = [Requirement(line) for line in (metadata.requires("jax") or [] if lines is None else lines)]
     wrong = {
         f"{each.name} is {packages[each.name]}": f"'{each.name}{each.specifier}'" for each in requirements
         if each.name in packages and _EXTRA.fullmatch(str(each.marker or ""))
         and not each.specifier.contains(packages[each.name], prereleases=True)
     }  # fmt: skip
-    if not requirements or wrong:
+    if not requirements or wrong:  # without requirements nothing was compared
         advice = f"Install {' '.join(wrong.values())}."
         return ("bad", f"jax {packages['jax']} is incompatible: {', '.join(wrong)}.", advice, {}) if wrong else None
     return "good", f"jax {packages['jax']} and jaxlib {packages['jaxlib']} are compatible.", "", {}
@@ -326,11 +326,8 @@ def versions(packages: Mapping[str, str], lines: Iterable[str] | None = None) ->
 def driver(host: Host, packages: Mapping[str, str]) -> Result:
     """Whether NVIDIA's driver is loaded, and new enough for the installed plug-in."""
     if not host.nvidia_driver:
-        message, advice = (
-            "This machine has an NVIDIA GPU but no loaded driver.",
-            f"Install {DRIVERS['cuda13']} or newer.",
-        )
-        return "doubtful", message, advice, {}
+        advice = f"Install {DRIVERS['cuda13']} or newer."
+        return "doubtful", "This machine has an NVIDIA GPU but no loaded driver.", advice, {}
     usable, message = extra_for(host.nvidia_driver), f"NVIDIA's driver is {host.nvidia_driver}"
     for extra, oldest in DRIVERS.items():
         if f"jax-{extra}-plugin" in packages and Version(host.nvidia_driver).major < oldest:

@@ -82,12 +82,13 @@ def read_prices(path: Path | None = None) -> list[Price]:
     if not prices:
         raise UserError(f"{name} has no prices: write a line for each device, with {','.join(COLUMNS)}.")
     currencies = sorted({price.currency for price in prices})
-    if len(currencies) > 1:
+    if len(currencies) > 1:  # rates of exchange change daily, and a ranking would change with them
         raise UserError(f"{name} has prices in {' and '.join(currencies)}: give all in one currency, such as USD.")
     return prices
 
 
 def _price(where: str, row: dict[str, str]) -> Price:
+    # A line that is too short gives None for what it lacks, and one that is too long a column without a name.
     row = {name: (text or "").strip() for name, text in row.items() if name}
     if row["device"] not in hardware.names():
         raise UserError(
@@ -152,7 +153,7 @@ class Candidate:
 
     @property
     def steps(self) -> int:
-        return math.ceil(self.job.examples / self.forecast.global_batch)
+        return math.ceil(self.job.examples / self.forecast.global_batch)  # a part of a step costs a whole one
 
     @property
     def seconds(self) -> Band:
@@ -173,7 +174,7 @@ class Candidate:
     @property
     def examples_per_money(self) -> Band:
         """The examples per unit of money: (at most, at least). For a bound, "at least" is None."""
-        low, high = self.cost
+        low, high = self.cost  # reversed: the lowest cost gives the most examples
         trained = self.steps * self.forecast.global_batch
         return trained / low, None if high is None else trained / high
 
@@ -183,7 +184,7 @@ class Candidate:
         if self.job.deadline_s is None:
             return ""
         low, high = self.seconds
-        if low > self.job.deadline_s:
+        if low > self.job.deadline_s:  # even at best
             return NO
         return YES if high is not None and high <= self.job.deadline_s else PERHAPS
 
@@ -191,6 +192,7 @@ class Candidate:
     def at(self) -> tuple[float, float]:
         """(seconds, cost) for sorting and drawing: the slow end of the range, or the bound."""
         (low_s, high_s), (low, high) = self.seconds, self.cost
+        # The slow end, so that a wide band is no advantage.
         return (low_s if high_s is None else high_s), (low if high is None else high)
 
     def _times(self, rate: float) -> Band:
@@ -211,7 +213,7 @@ def ranked(options: Iterable[Candidate]) -> list[Candidate]:
     """The candidates sorted: within the deadline first, estimates before bounds, then by cost. Ties by names."""
 
     def rank(each: Candidate) -> tuple[Any, ...]:
-        grade = each.forecast.grade != ESTIMATED
+        grade = each.forecast.grade != ESTIMATED  # a lower bound proves nothing, so it never comes before an estimate
         return each.meets == NO, grade, each.at[1], each.at[0], each.name, each.price.provider, each.forecast.point
 
     return sorted(options, key=rank)
@@ -232,7 +234,7 @@ def frontier(options: Iterable[Candidate], grade: str) -> list[Candidate]:
 def best(options: Iterable[Candidate]) -> list[Candidate]:
     """The first candidate of each device, kind of price, strategy and arm."""
     kept: dict[tuple[str, ...], Candidate] = {}
-    for each in options:
+    for each in options:  # ranked, so the first one is the best
         of = each.forecast
         kept.setdefault((each.price.device, each.price.kind, of.strategy, of.arm), each)
     return list(kept.values())
@@ -293,6 +295,7 @@ class Growth:
         an example grows by a larger factor than the throughput. None: none does."""
         for (n, slow), (m, fast) in itertools.pairwise(zip(self.devices, self.speed, strict=True)):
             faster = fast / slow
+            # The price of an example grows by (m / n) / faster. A doubling pays as long as it brings 1.41 times.
             if (m / n) / faster > faster:
                 return m
         return None
@@ -306,7 +309,7 @@ def growth(forecasts: Iterable[ForecastRecord], host: int) -> list[Growth]:
             families.setdefault((each.strategy, each.arm), []).append(each)
     made = []
     for (strategy, arm), line in families.items():
-        if len(line) < 2 or not line[-1].by_link:
+        if len(line) < 2 or not line[-1].by_link:  # nothing to compare, or a TPU, which has one kind of link
             continue
         base = line[0].global_batch / (line[0].scheduled_s or math.inf)
 

@@ -56,6 +56,7 @@ def _columns(document: Line) -> tuple[Column, ...]:
     deadline = [] if document["job"]["deadline_s"] is None else [
         Column("in time", lambda line: line["meets_deadline"], kind=TEXT, terminal=ALWAYS)
     ]  # fmt: skip
+    # Always shown is what decides: hardware, grade, time and cost.
     return (
         Column("hardware", lambda line: line["name"], kind=TEXT, terminal=ALWAYS),
         Column("provider", _offer, kind=TEXT, terminal=5),
@@ -96,7 +97,7 @@ def write(folder: Path, console: Console) -> None:
 
 
 def _csv(lines: list[Line]) -> str:
-    names = list(lines[0]) if lines else ["name"]
+    names = list(lines[0]) if lines else ["name"]  # a file without candidates still has a heading
     return to_csv([Column(name, operator.itemgetter(name)) for name in names], lines)
 
 
@@ -130,13 +131,10 @@ def _answers(document: Line) -> list[str]:
         return ["No candidate ends by the deadline." if document["candidates"] else "No device is known to fit."]
     unit, scale = clock(document["candidates"])
     sentences = []
-    for grade, how in (
-        ("estimated", "Cheapest by an estimate"),
-        ("at best", "Cheapest by a lower bound on the time"),
-    ):
+    for grade, how in (("estimated", "Cheapest by an estimate"), ("at best", "Cheapest by a lower bound on the time")):
         found = [line for line in lines if line["grade"] == grade]
         if found:
-            line = min(found, key=lambda line: line["sort_cost"])
+            line = min(found, key=lambda line: line["sort_cost"])  # within a grade: a bound is below every estimate
             if grade == "at best" and "plain" in line.get("attention", ""):
                 how += " for this program with plain attention"
             sentences.append(
@@ -161,7 +159,10 @@ def _growth(each: Line) -> str:
     )
     who = " ".join(filter(None, (each["target"], each["strategy"], each["arm"])))
     others = {
-        name: speed[-1] for name, speed in each["by_link"].items() if abs(speed[-1] / each["speed"][-1] - 1) > 0.02
+        # Its own link, and links that hardly matter, would only repeat the number.
+        name: speed[-1]
+        for name, speed in each["by_link"].items()
+        if abs(speed[-1] / each["speed"][-1] - 1) > 0.02
     }
     words = ", ".join(f"{digits(speed)} over {LINKS[name]}" for name, speed in others.items())
     link = f"{each['link'] or 'NVLink'}{', at best' if each['bound'] else ''}"

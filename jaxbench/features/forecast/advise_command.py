@@ -27,12 +27,12 @@ from jaxbench.features.forecast import advice, forecast_command, network
 from jaxbench.features.forecast.advice import Candidate, Price, TrainingBudget
 from jaxbench.features.forecast.forecast_command import Programs
 from jaxbench.features.forecast.forecasts import ForecastRecord
-from jaxbench.machine import start as start_lib
+from jaxbench.machine import start
 
 FILE = "advise.json"
-_COMPILED_FOR = {"gpu": "h100:8", "tpu": "v5e:2x4"}  # by platform: the target to compile for
+_COMPILED_FOR = {"gpu": "h100:8", "tpu": "v5e:2x4"}  # by platform: the target to compile for; 8 devices, as _BASE needs
 _DEPTHS = (1, 2)  # a deep model is compiled with these numbers of blocks, and its depth is extrapolated
-_COUNTS = tuple(2**power for power in range(11))
+_COUNTS = tuple(2**power for power in range(11))  # 1 to 1024
 _SECONDS = {"h": advice.HOUR_S, "d": advice.DAY_S, "w": 7 * advice.DAY_S}
 
 
@@ -59,14 +59,11 @@ def request(texts: dict[str, str | None], *, today: datetime.date) -> AdviceRequ
         if name not in known:
             raise UserError(f"--targets={name} is unknown: {did_you_mean(name, known)}")
     return AdviceRequest(
-        tokens=_positive("tokens", texts["tokens"], "1e12"),
-        examples=_positive("examples", texts["examples"], "1.2e8"),
+        tokens=_positive("tokens", texts["tokens"], "1e12"), examples=_positive("examples", texts["examples"], "1.2e8"),
         deadline_s=_duration(texts["deadline"]),
-        prices=tuple(advice.read_prices(Path(texts["prices"]) if texts["prices"] else None)),
-        names=names,
-        counts=forecast_command.numbers("counts", texts["counts"], "8,64 or 8..256") or _COUNTS,
-        today=today,
-    )
+        prices=tuple(advice.read_prices(Path(texts["prices"]) if texts["prices"] else None)), names=names,
+        counts=forecast_command.numbers("counts", texts["counts"], "8,64 or 8..256") or _COUNTS, today=today,
+    )  # fmt: skip
 
 
 def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: Path, console: Console) -> bool:
@@ -74,8 +71,7 @@ def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: P
 
     Returns whether anything fits. Raises UserError if no compiler is installed.
     """
-    from jaxbench.machine import start
-    from jaxbench.measure.arm import inspected
+    from jaxbench.measure.arm import inspected  # imported here, because only this needs jax
 
     start.only_cpu_here()
     workload = inspected(config.copy_and_resolve_references(), experiment)
@@ -100,9 +96,10 @@ def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: P
             if isinstance(mine, UserError):
                 raise mine
             if not counts:
-                raise UserError(f"nothing connects as many of them as --counts={asked.counts[0]}.")
+                wanted, most = ",".join(map(str, asked.counts)), network.largest(target)
+                raise UserError(f"--counts={wanted} is not possible there: use {target.chip} to {most:.0f}.")
             made = mine.on(target, counts)
-        except UserError as error:
+        except UserError as error:  # one target without a network or a compiler must not cost the answer for the others
             missing.append(f"{target.name}: {error}")
             continue
         records += made
@@ -113,7 +110,7 @@ def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: P
         raise UserError(
             missing[0] if missing else "no device of the price file can be compiled for: add NVIDIA H100 SXM."
         )
-    missing += _without_target(asked)
+    missing += _without_target(asked)  # a reader must know what was not considered
     missing += [need] if (need := forecast_command.smallest_need(records)) else []
     document = {
         "schema": 1, "experiment": str(config.experiment), "job": dataclasses.asdict(job),
@@ -136,19 +133,20 @@ def _offers(asked: AdviceRequest) -> list[tuple[Target, list[Price]]]:
 
 
 def _of_a_device(price: Price, target: Target) -> Price:
-    """The price and power of one device, from those of a chip."""
+    """The price and power of one device, from those of a chip: clouds rent chips, and one of TPU7x is two devices."""
     watts = None if price.watts is None else price.watts / target.chip
     return dataclasses.replace(price, per_device_hour=price.per_device_hour / target.chip, watts=watts)
 
 
 def _row(target: Target) -> str:
+    """The row of hardware.csv of a target: prices name devices as that file does."""
     peak = hardware.find(target.device_kind)
     return peak.name if peak is not None else ""
 
 
 def _without_target(asked: AdviceRequest) -> list[str]:
     known = {_row(target) for target in map(targets.parse, targets.names())}
-    if asked.names:
+    if asked.names:  # then only these were asked for
         return []
     other = dict.fromkeys(price.device for price in asked.prices if price.device not in known)
     return [f"{device}: no compiler can target it without the device." for device in other]
@@ -163,7 +161,7 @@ def _programs(
     base = (4,) if depths and target.platform == "tpu" and config.strategy == "fsdp" else ()
     about = forecast_command.ForecastRequest(targets=(compiled_for,), counts=_COUNTS, depths=depths, base=base)
     try:
-        start_lib.require_target(compiled_for)
+        start.require_target(compiled_for)
         config = config.copy_and_resolve_references()
         return forecast_command.compile_programs(experiment, config, about, compiled_for, workdir, console)
     except UserError as error:
@@ -172,7 +170,7 @@ def _programs(
 
 def _unusable(target: Target, made: Sequence[ForecastRecord]) -> list[str]:
     """One sentence for each reason why points of a target are not candidates."""
-    reasons: dict[str, list[ForecastRecord]] = {}
+    reasons: dict[str, list[ForecastRecord]] = {}  # a target has up to eleven counts, which often fail alike
     for each in made:
         if each.status not in ("ok", "too large"):
             reasons.setdefault(f"{each.status}: {each.reason.rstrip('.')}", []).append(each)

@@ -21,18 +21,11 @@ from jaxbench.core.schema import Collective
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.forecast import schedule, work
-from jaxbench.features.forecast.forecasts import (
-    AT_BEST,
-    COMPILED,
-    ESTIMATED,
-    MEASURED,
-    RECKONED,
-    ForecastRecord,
-)
+from jaxbench.features.forecast.forecasts import AT_BEST, COMPILED, ESTIMATED, MEASURED, RECKONED, ForecastRecord
 from jaxbench.features.forecast.network import Hosts, Network, PciePath, alternatives, assumed, slowest
 from jaxbench.features.forecast.schedule import Event, Times
 from jaxbench.features.forecast.work import Chip, Cost
-from jaxbench.levers import REMAT, remat
+from jaxbench.levers import PRECISION, REMAT, remat
 
 _SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound"
 _ATTENTION = {
@@ -42,14 +35,14 @@ _ATTENTION = {
 }
 # Makes a TPU's compiler schedule to save memory. Otherwise it uses more memory if it expects some to spare.
 SAVES_MEMORY = "--config.lever.compiler=async_all_gather+xla_tpu_scheduler_percent_shared_memory_limit=50"
-SLOW = "no answer within"  # a part of the message of a compiler that exceeded its time limit
+SLOW = "no answer within"  # in the reason if a compiler exceeded its time limit (processes/client.py)
 _HOW = {
     "cycles": "the compiler's cycles", "roofline": "the roofline of products", "memory": "bytes at the memory's rate",
     "kernel": "the FLOPs of attention kernels", "unknown": "the bytes of kernels without an estimate",
 }  # fmt: skip
 _SUMS = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # strategies that all-reduce the whole gradient once
 # Strategies that send gradients and parameters among all devices. The compiler chooses the collectives.
-_WHOLE = ("jit_auto", "jit_explicit", "pmap", "shard_map", "zero1", "zero2", "fsdp")
+_WHOLE = (*_SUMS, "zero1", "zero2", "fsdp")
 UPDATE_BYTES = 28  # that Adam reads and writes for a parameter: 4 numbers in, 3 out, of 4 bytes each
 _SAME = 0.02  # the messages at two counts are of the same arrays if their sizes differ by less than this, relative
 
@@ -78,6 +71,7 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
     )  # fmt: skip
     if record is None:
         return forecast
+    # It compiles and has a time, so it is shown; but a step that sends something else is another step.
     wrong = (f"Its communication is not as expected: {row.why}.",) if row.right is False else ()
     return dataclasses.replace(
         forecast, collectives=record.collectives, parameters=record.parameters,
@@ -88,7 +82,7 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
 
 def family(platform: str, levers: Mapping[str, str]) -> str:
     """The family of a program of this suite: tpu, xla_remat (a GPU's that recomputes products) or xla."""
-    if platform == "tpu":
+    if platform == "tpu":  # published runs on TPUs are too few to be divided further
         return "tpu"
     return "xla_remat" if remat.recomputes_products(REMAT.of(levers)) else "xla"
 
@@ -101,6 +95,7 @@ def program(text: str, mesh: Mapping[str, int], target: Target, *, compiled_for:
     """
     on = work.chip(target.device_kind)
     if on is not None and on.clock_hz and compiled_for.partition(":")[0] not in ("", target.name):
+        # Cycles are of the other chip's units: a chip with twice the peak needs half of them at the same clock.
         other = work.chip(parse(compiled_for).device_kind)
         assert other is not None and other.clock_hz  # the catalogue has the clock of every TPU
         on = dataclasses.replace(on, clock_hz=other.clock_hz * on.peak_flop_per_s / other.peak_flop_per_s)
@@ -130,7 +125,7 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
         notes = (*notes, f"The compiler's description of {target.name} is {target.described}.")
     if copied and on.host_bytes_per_s is None:
         notes = (*notes, "The catalogue has no rate of copies to the host: their time does not count.")
-    if slow_s > sent_s:
+    if slow_s > sent_s:  # only then does something assumed matter to this step
         notes = (*notes, *assumed(network))
     times = schedule.times(events, network.seconds, on.overlap)
     made = dataclasses.replace(
@@ -138,7 +133,7 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
         bubble_s=schedule.bubble_s(events, forecast.passes), notes=notes,
         link=str(network.inside) if isinstance(network, Hosts) and isinstance(network.inside, PciePath) else "",
         by_link={
-            name: schedule.times(events, each.seconds, on.overlap).scheduled_s
+            name: schedule.times(events, each.seconds, on.overlap).scheduled_s  # the same program over another link
             for name, each in (alternatives(network, target) if forecast.wire_bytes else {}).items()
         },
         slowest_s=times.bare_s + slow_s - sent_s if slow_s > sent_s else 0.0,
@@ -154,9 +149,11 @@ def banded(forecast: ForecastRecord, times: Times, on: Chip) -> ForecastRecord:
     """
     band = hardware.forecast_band(forecast.family)
     best = times.work_s < band.kernel_s * forecast.kernels
-    # Extrapolated times may cross. On a TPU published runs are tuned to hide communication.
+    # Each extrapolated time has a line of its own, and such lines may cross.
     scheduled_s = min(max(times.scheduled_s, times.hidden_s), times.bare_s)
+    # On a TPU published runs are tuned to hide communication.
     middle_s = times.hidden_s if forecast.family == "tpu" else scheduled_s
+    # Extrapolation starts from records that have a band already: their sentence names another length of kernels.
     notes = tuple(note for note in forecast.notes if _SHORT not in note)
     if best:
         of = " for this program with plain attention, not for the model" if "plain" in forecast.attention else ""
@@ -165,6 +162,7 @@ def banded(forecast: ForecastRecord, times: Times, on: Chip) -> ForecastRecord:
         forecast,
         notes=notes,
         grade=AT_BEST if best else ESTIMATED,
+        # A bound may not be above the work itself, even if the runs of the family were slower than forecast.
         low_s=min(band.low, 1.0) * times.hidden_s if best else band.low * middle_s,
         scheduled_s=scheduled_s,
         host_s=times.host_s,
@@ -194,6 +192,7 @@ def shared(few: tuple[int, float], many: tuple[int, float], count: int) -> float
     """a + b / count through two (devices, value), with b >= 0, because a device never does more if there are more."""
     (n, at_n), (m, at_m) = few, many
     part = max(0.0, (at_n - at_m) / (1 / n - 1 / m))
+    # Without a divided part the larger value holds: for memory, the smaller one could promise a fit.
     return max(at_n, at_m) if part == 0.0 else at_m + part * (1 / count - 1 / m)
 
 
@@ -203,10 +202,12 @@ def at_count(
     """The forecast for `count` devices from two compiled counts. target: the target with `count` devices. Raises
     UserError if no formula gives the messages for other device counts."""
     n, m = few.forecast.devices, many.forecast.devices
+    # If messages follow from the device count, those of the larger program must become those of the smaller one.
     there = schedule.regrouped(many.events, m, n)
     notes: tuple[str, ...] = ()
     if n > 1 and abs(_sent(there) - _sent(few.events)) > _SAME * max(_sent(few.events), 1):
         differ = f"on {n} devices a device sends {_sent(few.events):,} bytes, but {m} devices imply {_sent(there):,}"
+        # Others send activations, so a difference means that the formula is wrong and not that the compiler chose.
         if many.forecast.strategy not in _WHOLE:
             raise UserError(
                 f"{many.forecast.strategy} cannot be extrapolated in the number of devices here: {differ}: compile "
@@ -252,6 +253,7 @@ def _at_count(
         basis=RECKONED,
         global_batch=kept.global_batch * count // m if weak else kept.global_batch,
         flops=(kept.flops or 0) * (count / m if weak else 1) or None,
+        # Smaller groups are of axes that keep their size, such as tensor.
         collectives=tuple(schedule.among(each, count) if each.group == m else each for each in kept.collectives),
     )
     return timed(base, events, target, network)
@@ -278,6 +280,7 @@ def at_depth(shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, i
     on = work.chip(deep.device_kind)
     if shallow.work_s is None or deep.work_s is None or on is None:
         return made
+    # The band is made anew: the average kernel of a deep model is another than that of a shallow one.
     names = ("work_s", "communication_s", "scheduled_s", "host_s")
     times = Times(**{name: line(getattr(shallow, name), getattr(deep, name)) for name in names})
     return banded(made, times, on)
@@ -285,9 +288,8 @@ def at_depth(shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, i
 
 def _deeper(shallow: Sequence[Collective], deep: Collective, share: float) -> Collective:
     same = [each for each in shallow if (each.kind, each.axis, each.group) == (deep.kind, deep.axis, deep.group)]
-    low = same[0] if same else dataclasses.replace(deep, count=0, bytes=0, elements=0, wire_bytes=0)
-    names = ("count", "bytes", "elements", "wire_bytes")
-    values = {name: (getattr(low, name), getattr(deep, name)) for name in names}
+    low = same[0] if same else dataclasses.replace(deep, count=0, bytes=0, elements=0, wire_bytes=0)  # of blocks alone
+    values = {name: (getattr(low, name), getattr(deep, name)) for name in ("count", "bytes", "elements", "wire_bytes")}
     return dataclasses.replace(deep, **{name: round(a + share * (b - a)) for name, (a, b) in values.items()})
 
 
@@ -322,7 +324,7 @@ def from_measured(rows: Sequence[Row], count: int, target: str, network: Network
     if not known:
         raise UserError("--from: no measured point of this strategy in the run passed its checks: rerun it.")
     base = min(known, key=lambda row: row.point.devices)
-    if base.point.devices != 1:
+    if base.point.devices != 1:  # a step on several devices contains messages over this machine's links
         raise UserError(
             f"--from: the run's smallest point has {base.point.devices} devices, but the local work needs one device: "
             "measure --config.mesh.devices=1, too."
@@ -330,7 +332,7 @@ def from_measured(rows: Sequence[Row], count: int, target: str, network: Network
     record, point = base.point.record, base.point
     assert record is not None
     step = base.timing.step_s
-    share = 1.0 if point.scaling == "weak" else 1.0 / count
+    share = 1.0 if point.scaling == "weak" else 1.0 / count  # of the batch that one device was measured with
     collectives, notes = _messages(known, count)
     sent_s, slowly_s = (_sent_s(collectives, each) for each in (network, slowest(network)))
     notes += assumed(network) if slowly_s > sent_s else ()
@@ -369,8 +371,9 @@ def _messages(rows: Sequence[Row], count: int) -> tuple[tuple[Collective, ...], 
     assert record is not None
     if found := tuple(schedule.among(each, count) for each in record.passport.collectives if each.bytes):
         return found, [f"Messages of the step compiled for {record.devices} devices."]
-    if record.strategy not in _SUMS:
+    if record.strategy not in _SUMS:  # what others send does not follow from the parameters alone
         raise UserError(f"--from: {record.strategy} was measured on one device only: measure it on two, or compile it.")
-    size = 4 * record.passport.parameters
+    # Gradients have the format of the parameters: other 16-bit precisions keep float32 parameters.
+    size = (2 if PRECISION.of(record.levers) == "mixed" else 4) * record.passport.parameters
     one = Collective(kind="all-reduce", count=1, bytes=size, elements=record.passport.parameters, group=1)
     return (schedule.among(one, count),), ["Messages: the gradient's bytes in one all-reduce."]

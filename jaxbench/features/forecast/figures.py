@@ -22,7 +22,7 @@ from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.drawing.plot import plot
 
-LIMIT = 48  # most points that fit in the figure
+LIMIT = 48  # most points that fit in the figure: names are unreadable below a line each
 
 
 @plot("compiled", views=("compiled",))
@@ -40,6 +40,7 @@ def draw_compiled(run: CompiledReport) -> Figure | None:
     memory, wire = sheet.panels[0]
     _memory(memory, [(record.peak_bytes or 0) / 1e9 for _, record in shown], shown[0][0].memory_bytes / 1e9)
     for place, ((row, _), each) in enumerate(zip(shown, sent, strict=True)):
+        # From style 1 on: the left panel has style 0, and both share a legend.
         end = marks.stack(wire, place, [(each.get(kind, 0), style) for style, kind in enumerate(kinds, start=1)])
         if row.right is False:
             marks.cross(wire, end, place)
@@ -62,7 +63,7 @@ def _memory(axes: Axes, needed: Sequence[float], has: float) -> None:
     for place, size in enumerate(needed):
         marks.stack(axes, place, [(size, 0)])
     label = "memory per device, GB"
-    if max(needed) > has / 50:
+    if max(needed) > has / 50:  # otherwise the capacity would squeeze all bars to nothing
         marks.unity(axes, at=has)
         text = f"a device has {gigabytes(1e9 * has)}"
         axes.annotate(text, (has, 1.01), xycoords=("data", "axes fraction"), fontsize=6, ha="center")
@@ -77,7 +78,7 @@ def _memory(axes: Axes, needed: Sequence[float], has: float) -> None:
 _PUBLISHED = {"TPU v5 lite": ("maxtext_v5e", "chips", {"16B": "s", "32B": "^", "64B": "D", "128B": "v"})}
 _AS_LARGE = 0.1  # largest relative difference in parameters at which a published model counts as equally large
 _MARGIN = 1.25  # factor by which the axis of devices extends beyond the first and the last count
-_HATCHES = ("////", "\\\\\\\\", "....", "xxxx")
+_HATCHES = ("////", "\\\\\\\\", "....", "xxxx")  # bands of several families overlap, and must stay apart without colour
 Family = tuple[str, str, str, str]
 
 
@@ -91,11 +92,13 @@ def draw_forecast(records: Sequence[ForecastRecord], *, title: str) -> Figure | 
     families: dict[Family, list[ForecastRecord]] = {}
     for record in sorted(records, key=lambda record: record.devices):
         if record.status == "ok":
-            families.setdefault(_family(record), []).append(record)
-    if sum(map(len, families.values())) < 2:
+            key = record.target.partition(":")[0], record.strategy, record.scaling, record.arm
+            families.setdefault(key, []).append(record)
+    if sum(map(len, families.values())) < 2:  # a single point is a line of the table
         return None
     sheet = Sheet(3, 1, heights=[2.4, 1.5, 1.5])
     top, memory, wire = sheet.panels[:, 0]
+    # Without FLOPs, as of a user's own step, there is no utilisation to show.
     efficient = all(record.utilisation(record.low_s) is None for line in families.values() for record in line)
     for place, line in enumerate(families.values()):
         _band(top, line, place, efficient=efficient)
@@ -117,10 +120,6 @@ def draw_forecast(records: Sequence[ForecastRecord], *, title: str) -> Figure | 
         marks.handle(place, ", ".join(filter(None, family)), between=":") for place, family in enumerate(families)
     ]
     return sheet.finish(title, [*handles, *cited], _forecast_notes(records, cited))
-
-
-def _family(record: ForecastRecord) -> Family:
-    return record.target.partition(":")[0], record.strategy, record.scaling, record.arm
 
 
 def _line(axes: Axes, values: Sequence[tuple[ForecastRecord, float]], place: int) -> None:
@@ -151,7 +150,7 @@ def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: 
         axes.fill_between(at, ends[3], ends[2], facecolor=colour, alpha=0.25, linewidth=0)
     elif known:
         axes.plot(at, most, color=colour, linestyle=(0, (5, 2)), linewidth=1.0)
-        axes.plot(at, most, color=colour, linestyle="none", marker=7, markersize=4.5)  # no higher
+        axes.plot(at, most, color=colour, linestyle="none", marker=7, markersize=4.5)  # points down: no higher
 
 
 def _height(record: ForecastRecord, seconds: float | None, line: Sequence[ForecastRecord], efficient: bool) -> float:
@@ -176,7 +175,7 @@ def _published(axes: Axes, records: Sequence[ForecastRecord], counts: Sequence[i
     for kind in dict.fromkeys(record.device_kind for record in records if record.device_kind in _PUBLISHED):
         table, across, shapes = _PUBLISHED[kind]
         found = published.read(table)
-        shown = found.frame[found.frame[across].between(counts[0], counts[-1])]
+        shown = found.frame[found.frame[across].between(counts[0], counts[-1])]  # others would stretch the axis
         for size, shape in shapes.items() if len(shown) else ():
             parameters = 1e9 * float(size.removesuffix("B"))
             same = any(abs(record.parameters / parameters - 1) < _AS_LARGE for record in records)
@@ -219,6 +218,7 @@ def draw_links(records: Sequence[ForecastRecord], *, title: str) -> Figure | Non
     axes = sheet.panels[0, 0]
     for place, (record, name) in enumerate(bars):
         work_ms, step_ms = 1e3 * (record.work_s or 0.0), 1e3 * record.by_link[name]
+        # Extrapolated separately, a step may be shorter than its work.
         end = marks.stack(axes, place, [(min(work_ms, step_ms), 0), (max(0.0, step_ms - work_ms), 1)])
         slow_ms = 1e3 * record.slowest_s if name == record.link_name else 0.0
         if slow_ms > end:
@@ -251,7 +251,7 @@ def draw_advice(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: 
     if not lines:
         return None
     families: dict[str, list[dict[str, Any]]] = {}
-    both = len({line["grade"] for line in lines}) > 1
+    both = len({line["grade"] for line in lines}) > 1  # a family may be estimated on some counts, and a bound on others
     for line in sorted(lines, key=lambda line: line["devices"]):
         who = f"{line['target'].partition(':')[0]}, {line['provider']}, {line['strategy']}"
         grade = ", at best" if both and line["grade"] != "estimated" else ""

@@ -29,7 +29,7 @@ from jaxbench.features.forecast import memory as forecast_memory
 from jaxbench.features.forecast.estimate import CompiledForecast
 from jaxbench.features.forecast.forecasts import RECKONED, ForecastRecord
 from jaxbench.features.forecast.network import AlphaBetaLink, Carded, Hosts, Network, PciePath
-from jaxbench.machine import start as start_lib
+from jaxbench.machine import start
 from jaxbench.statistics import variance
 
 _BASE = (4, 8)  # the device counts to compile and extrapolate from: small slices compile faster
@@ -72,13 +72,10 @@ def request(texts: dict[str, str | None]) -> ForecastRequest:
     links = tuple((text.strip(), network.parse(text)) for text in (texts["link"] or "").split(",") if text.strip())
     names = [text.strip() for text in (texts["targets"] or "").split(",") if text.strip()]
     asked = ForecastRequest(
-        targets=tuple(targets.parse(name) for name in names),
-        counts=numbers("counts", texts["counts"], "1,2,4,8"),
-        depths=numbers("depths", texts["depths"], "2,4"),
-        source=Path(texts["from"]) if texts["from"] else None,
-        links=links,
-        card=Path(texts["card"]) if texts["card"] else None,
-    )
+        targets=tuple(targets.parse(name) for name in names), counts=numbers("counts", texts["counts"], "1,2,4,8"),
+        depths=numbers("depths", texts["depths"], "2,4"), source=Path(texts["from"]) if texts["from"] else None,
+        links=links, card=Path(texts["card"]) if texts["card"] else None,
+    )  # fmt: skip
     if asked.source is None and not names:
         raise UserError("jaxbench forecast needs --targets=v5e:16x16,h100:8, or --from=DIR of a measured run.")
     if asked.source is not None and (names or not (links or asked.card) or not asked.counts):
@@ -88,10 +85,11 @@ def request(texts: dict[str, str | None]) -> ForecastRequest:
         )
     if asked.depths and len(asked.depths) != 2:
         raise UserError(f"--depths={texts['depths']} is not two numbers of blocks: use 2,4, for example.")
+    # A measured step may be moved to several links; a target has one between hosts and one within.
     if asked.source is None and len({type(link) for _, link in links}) < len(links):
         raise UserError(f"--link={texts['link']} names several links: with --targets give one, and one path over PCIe.")
-    for target in asked.targets:
-        start_lib.require_target(target)
+    for target in asked.targets:  # compiling takes minutes, so all that can be refused is refused before
+        start.require_target(target)
         asked.network(target)
         if asked.counts and target.devices < 2:
             raise UserError(f"--counts needs a target of two devices or more: not {target.text}.")
@@ -106,25 +104,17 @@ def forecast(
         records = _from_run(experiment, config, asked)
         workdir.mkdir(parents=True, exist_ok=True)
     else:
-        records = [
-            record
-            for target in asked.targets
-            for record in of_target(experiment, config, asked, target, workdir, console)
-        ]
+        records = []
+        for target in asked.targets:
+            programs = compile_programs(experiment, config, asked, target, workdir, console)
+            records += programs.on(target, asked.counts)
     forecasts.write(workdir, records)
     return records
 
 
-def of_target(
-    experiment: str, config: ConfigDict, asked: ForecastRequest, target: Target, workdir: Path, console: Console
-) -> list[ForecastRecord]:
-    """The forecasts of one target."""
-    return compile_programs(experiment, config, asked, target, workdir, console).on(target, asked.counts)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Programs:
-    """Programs compiled for one target, which any target of its platform may be evaluated with.
+    """Programs compiled for one target. Any target of its platform can be evaluated with them.
 
     Attributes:
       folders: one for each depth that was asked for, else one.
@@ -142,10 +132,10 @@ class Programs:
     def on(self, target: Target, counts: tuple[int, ...]) -> list[ForecastRecord]:
         """The forecasts on a target, for these device counts or, without any, for those compiled. Raises UserError."""
         asked = dataclasses.replace(self.asked, counts=counts)
-        made = [
-            _counts([_read(row, folder, self.experiment, target, asked) for row in _rows(folder)], asked, target)
-            for folder in self.folders
-        ]
+        made = []
+        for folder in self.folders:
+            read = [_read(row, folder, self.experiment, target, asked) for row in compiled.rows(RunFolder(folder))]
+            made.append(_counts(read, asked, target))
         if not asked.depths:
             return made[0]
         deep = {record.point: record for record in made[1]}
@@ -153,7 +143,7 @@ class Programs:
         reckoned = []
         for shallow in made[0]:
             other = deep.get(shallow.point)
-            if other is None or "ok" != shallow.status or other.status != "ok":
+            if other is None or shallow.status != "ok" or other.status != "ok":  # no line: the record says why
                 reckoned.append(other or shallow)
             else:
                 reckoned.append(estimate.at_depth(shallow, other, (low, high), self.blocks))
@@ -171,6 +161,7 @@ def compile_programs(
     blocks = _blocks(config, experiment) if asked.depths else 0
     made = Programs(experiment=config.experiment, asked=asked, folders=folders, blocks=blocks)
     tpu = target.platform == "tpu"
+    # For further counts, a GPU's memory is only that of the line through two depths, where that is certain.
     if not asked.depths or not asked.memory or (asked.counts and not tpu):
         return made
     if not tpu and all(forecast_memory.certain(each) for each in made.on(target, ()) if each.status == "ok"):
@@ -190,7 +181,7 @@ def _placed(config: ConfigDict, asked: ForecastRequest, target: Target, base: tu
     config = copy.deepcopy(config)
     counts = base if asked.counts else (target.devices,)
     with config.unlocked():
-        if asked.counts or config.mesh.devices == "auto":
+        if asked.counts or config.mesh.devices == "auto":  # "auto" would count the devices of this machine
             config.mesh.devices = ",".join(map(str, counts))
     return config
 
@@ -204,7 +195,8 @@ def _compile(
 
     config = _placed(config, asked, target, asked.base or _base_counts(target))
     if depth:
-        _require_layers(config)
+        if "model" not in config or "layers" not in config.model:
+            raise UserError("--depths: this model has no config.model.layers; gpt has.")
         with config.unlocked():
             config.model.layers = depth
     folder = workdir / (_name(target) + (f"-{depth}-blocks" if depth else ""))
@@ -212,16 +204,12 @@ def _compile(
     return folder
 
 
-def _rows(folder: Path) -> list[CompiledRow]:
-    return compiled.rows(RunFolder(folder))
-
-
 def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked: ForecastRequest) -> CompiledForecast:
     from jaxbench.sweep import compile_only
 
     part = target.part(int(row.point["devices"]))
     exact = estimate.exact(row, experiment, part)
-    if row.target.partition(":")[0] != target.name:
+    if row.target.partition(":")[0] != target.name:  # `advise` evaluates one program on all GPUs: not exact there
         exact = dataclasses.replace(
             exact, basis=RECKONED, memory_bytes=part.memory_bytes, sources=(f"the text compiled for {row.target}",)
         )
@@ -243,7 +231,7 @@ def _counts(found: Sequence[CompiledForecast], asked: ForecastRequest, target: T
     records = []
     for family in families.values():
         ready = [each for each in family if each.events]
-        if len(ready) < (len(asked.base) or 2):
+        if len(ready) < (len(asked.base) or 2):  # a compilation failed: its record has the reason
             records += [each.forecast for each in family]
             continue
         few, *rest = sorted(ready, key=lambda each: each.forecast.devices)[:2]
@@ -254,7 +242,7 @@ def _counts(found: Sequence[CompiledForecast], asked: ForecastRequest, target: T
                 estimate.at_count(few, rest[0], count, part, asked.network(part)) if rest
                 else estimate.from_one_count(few, count, part, asked.network(part))
             )  # fmt: skip
-            records.append(done.get(count) or extrapolated)
+            records.append(done.get(count) or extrapolated)  # what was compiled is exact
     return records
 
 
@@ -270,6 +258,7 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
         raise UserError(f"--from={asked.source} is a run of {name}, not of {experiment}: give its experiment.")
     rows = run_rows.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
     families = dict.fromkeys((row.point.strategy, row.point.scaling, row.point.arm) for row in rows)
+    # Between hosts: one device on each, as over a slow network at home. Within one: all devices on the same host.
     networks: list[tuple[str, Network]] = [
         (text, Hosts(host=1, inside={}, between=link)) if isinstance(link, AlphaBetaLink)
         else (text, Hosts(host=max(asked.counts), inside=link, between=None))
@@ -294,20 +283,13 @@ def _carded(path: Path) -> Carded:
 
 def _blocks(config: ConfigDict, experiment: str) -> int:
     """The number of equal blocks of the model. Raises UserError for a model that does not state it."""
-    from jaxbench.machine import start
     from jaxbench.measure.arm import inspected
 
     start.only_cpu_here()
-    plain = copy.deepcopy(config)
-    blocks = inspected(plain, experiment).blocks
+    blocks = inspected(copy.deepcopy(config), experiment).blocks
     if not blocks:
         raise UserError(f"--depths: {config.experiment} does not state how many equal blocks it has; gpt does.")
     return int(blocks)
-
-
-def _require_layers(config: ConfigDict) -> None:
-    if "model" not in config or "layers" not in config.model:
-        raise UserError("--depths: this model has no config.model.layers; gpt has.")
 
 
 def numbers(flag: str, text: str | None, example: str) -> tuple[int, ...]:
@@ -324,7 +306,7 @@ def numbers(flag: str, text: str | None, example: str) -> tuple[int, ...]:
 
 def smallest_need(records: Sequence[ForecastRecord]) -> str:
     """If no point fits, a sentence with the least memory that any point needs; "" if a point fits."""
-    if any(record.fits is not False for record in records) or not records:
+    if any(record.fits is not False for record in records) or not records:  # None: perhaps it fits
         return ""
     known = [record for record in records if record.peak_bytes]
     if not known:

@@ -108,7 +108,7 @@ class ForecastRecord:
     @property
     def fits(self) -> bool | None:
         """Whether a step fits into a device's memory; None: unknown."""
-        if self.status == "too large":
+        if self.status == "too large":  # the compiler refused, often without saying how much it needs
             return False
         if self.peak_bytes is None or not self.memory_bytes:
             return None

@@ -32,11 +32,12 @@ from jaxbench.features.forecast.forecasts import ForecastRecord
 from jaxbench.levers.compiler import COMPILER
 
 _OPTIONS = {  # by platform
+    # One MiB: no program fits, so the compiler must save and refuse.
     "tpu": {"xla_tpu_max_hbm_size_mib": "1", **COMPILER.of({COMPILER.name: "async_all_gather"})},
     "gpu": {},
 }
-DEPTHS = (8, 16)  # the blocks of a TPU's models to extrapolate from
-LIMIT_S = 300.0  # for one answer
+DEPTHS = (8, 16)  # the blocks of a TPU's models to extrapolate from; the line through 1 and 2 is wrong on a TPU
+LIMIT_S = 300.0  # for one answer: a TPU's refusal comes early, and a GPU's compiler needs a few minutes
 COUNTS = (16, 256)  # the device counts to extrapolate from; smaller slices gather all parameters at once
 NOTE = (
     "Memory is the compiler's need when it schedules to save memory. With memory to spare it uses more. "
@@ -76,6 +77,7 @@ def needs(
     whole: compile all of them. The compiler's messages are kept in `folder`. Raises UserError."""
     from jaxbench.sweep import compile_only  # imported here, because only this needs jax
 
+    # A GPU's compiler gets the whole model: a line through two depths was 14 % too low, which would promise a fit.
     depths = DEPTHS if target.platform == "tpu" and blocks > DEPTHS[-1] and not whole else (blocks,)
     config, options = copy.deepcopy(config), _OPTIONS[target.platform]
     found: list[dict[tuple[Family, int], int]] = []
@@ -95,7 +97,7 @@ def needs(
                 found[-1][family, int(point["devices"])] = size
     share = (blocks - depths[-1]) / max(1, depths[-1] - depths[0])
     sizes: Needs = {}
-    for key in found[0].keys() & found[-1].keys():
+    for key in found[0].keys() & found[-1].keys():  # a line needs both depths; the others are in `unknown`
         sizes.setdefault(key[0], {})[key[1]] = round(found[-1][key] + share * (found[-1][key] - found[0][key]))
     return sizes, unknown
 
@@ -109,6 +111,7 @@ def on_a_gpu(record: ForecastRecord, sizes: Needs, unknown: Sequence[str]) -> Fo
     """The forecast with the memory of all blocks, if that was asked for, or that of the line through two depths if it
     is certain. Otherwise the memory is None. It never says that a step does not fit."""
     size = sizes.get((record.strategy, record.scaling, record.arm), {}).get(record.devices)
+    # Above the device's memory the answer proves nothing: other options may make the compiler save memory.
     if size is not None and size <= (record.memory_bytes or size):
         return dataclasses.replace(record, peak_bytes=size, notes=(*record.notes, WHOLE))
     if certain(record) or record.peak_bytes is None or not record.memory_bytes:
@@ -122,6 +125,7 @@ def replaced(record: ForecastRecord, sizes: Needs, unknown: Sequence[str]) -> Fo
     memory is None if it is unknown, or if it is above a device's memory without showing that the step does not fit."""
     by_count = sorted(sizes.get((record.strategy, record.scaling, record.arm), {}).items())
     known = dict(by_count)
+    # Without its own count, a + b / n through two counts; from one count nothing follows.
     if record.devices in known:
         size: int | None = known[record.devices]
     else:

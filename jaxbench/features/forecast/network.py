@@ -68,7 +68,7 @@ class PciePath:
         near = self.socket or group
         rate = self.lanes * hardware.pcie(f"lane_{self.generation}")
         rate *= hardware.pcie("peer_share" if self.peer else "staged_share")
-        if self.switch and not self.peer:
+        if self.switch and not self.peer:  # peers behind one switch reach each other without the host's link
             rate /= min(group, near)
         if group > near:
             rate = min(rate, hardware.pcie("sockets"))
@@ -82,8 +82,8 @@ class PciePath:
 @dataclass(frozen=True, kw_only=True)
 class Torus:
     """A TPU slice. link: one hop, in one direction of one link of a chip. ring: sides that are a multiple of this are
-    rings. chip: devices on a chip. Each brings a part of a message over the chip's links and passes it to the others,
-    six times as fast (docs.cloud.google.com/tpu/docs/tpu7x), which is counted only if all members are on one chip.
+    rings. chip: devices on a chip, which share its links. Within a chip data move six times as fast
+    (docs.cloud.google.com/tpu/docs/tpu7x). That time counts only if all members are on one chip.
     """
 
     shape: tuple[int, ...]
@@ -94,28 +94,32 @@ class Torus:
     def seconds(self, collective: Collective, stride: int) -> float:
         if 1 < collective.group <= self.chip:
             return self.link.alpha_s + collective.wire_bytes / (6 * self.link.bytes_per_s)
-        if self.chip > 1:
+        if self.chip > 1:  # the links are those of the chip: as many bytes leave it as with one device on each
             chips = dataclasses.replace(collective, group=-(-collective.group // self.chip))
             return dataclasses.replace(self, chip=1).seconds(chips, stride)
         sides = self._sides(collective.group)
         if not sides or not collective.wire_bytes:
             return 0.0
+        # An all-reduce is a reduce-scatter and an all-gather. Its wire bytes have both, but the hops come twice.
         rate, rounds = self.link.bytes_per_s, 2 if collective.kind == "all-reduce" else 1
         if collective.kind == "collective-permute":
             return self.link.alpha_s + collective.wire_bytes / rate
         hops = sum(side // 2 if self._closed(side) else side - 1 for side in sides)
         ports = sum(2 if self._closed(side) else 1 for side in sides)
         crossing = 1 / ports
-        if collective.kind == "all-to-all":  # half of all bytes cross the middle of the longest side
+        if collective.kind == "all-to-all":
+            # Half of n devices send half of their bytes across the middle of the longest side. It has n / longest
+            # links, and twice as many if the side closes to a ring.
             longest = max(sides)
             crossing = max(crossing, longest / (8 if self._closed(longest) else 4))
         return rounds * hops * self.link.alpha_s + collective.wire_bytes * crossing / rate
 
     def _closed(self, side: int) -> bool:
-        return side > 2 and side % self.ring == 0
+        return side > 2 and side % self.ring == 0  # two chips are neighbours either way: there is no way around
 
     def _sides(self, group: int) -> list[int]:
         """The sides of the slice that a group spans: whole sides from the last on, as long as they divide the group."""
+        # From the last on, because device numbers run along the last side first, and so do the axes of a mesh.
         sides, left = [], group or math.prod(self.shape)
         for side in reversed(self.shape):
             if side > 1 and left % side == 0:
@@ -126,6 +130,7 @@ class Torus:
 
 def _near(collective: Collective, stride: int, unit: int) -> int:
     """The members of a group on one host or slice of `unit` devices, which together send to the others."""
+    # Members are `stride` devices apart, so a unit has a `stride`-th of its devices in the group.
     near = min(collective.group, max(1, unit // max(1, stride))) if collective.group else unit
     return 1 if collective.kind == "collective-permute" and near != collective.group else near
 
@@ -135,6 +140,7 @@ def _across_s(collective: Collective, near: int, inside_s: float, between: Alpha
     share = 1 / near
     if collective.kind == "all-to-all":  # every number is for one device only, so neighbours do not share the sending
         share = (collective.group - near) / max(1, collective.group - 1)
+    # The longer of both: while one part of the array travels between hosts, the next one travels inside.
     return between.alpha_s + max(inside_s, share * collective.wire_bytes / between.bytes_per_s)
 
 
@@ -172,7 +178,7 @@ class Hosts:
         if isinstance(self.inside, PciePath):
             inside: AlphaBetaLink | None = self.inside.link(near)
         else:
-            inside = self.inside.get(collective.kind) or self.inside.get("")
+            inside = self.inside.get(collective.kind) or self.inside.get("")  # NVSwitch can sum: a rate of its own
         inside_s = collective.wire_bytes / inside.bytes_per_s if inside else 0.0
         if near == group:
             assert inside is not None  # a host with several devices has links between them
@@ -218,7 +224,7 @@ def of(target: Target, *, between: AlphaBetaLink | None = None, path: PciePath |
                 f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {link.pod}."
             )
         torus = Torus(shape=target.shape, link=_link(link), ring=link.ring, chip=target.chip)
-        if target.slices == 1:
+        if target.slices == 1:  # then it needs no network, whether the catalogue has one or not
             return torus
         joined = hardware.link(name, "dcn")
         if between is None and joined is None:
@@ -250,7 +256,7 @@ def largest(target: Target) -> float:
 def slot(target: Target, *, peer: bool) -> PciePath:
     """The path over the slots of a target's GPUs: four at each processor, each with its own link to it."""
     generation, _, lanes = target.pcie.partition("x")
-    return PciePath(generation=int(generation), lanes=int(lanes), peer=peer, socket=4)
+    return PciePath(generation=int(generation), lanes=int(lanes), peer=peer, socket=4)  # eight GPUs in two sockets
 
 
 def alternatives(network: Network, target: Target) -> dict[str, Network]:
@@ -264,7 +270,7 @@ def alternatives(network: Network, target: Target) -> dict[str, Network]:
     paths = {peer: dataclasses.replace(path or slot(target, peer=peer), peer=peer) for peer in (True, False)}
     peak = hardware.find(target.device_kind)
     own = target.path == "nvlink" and peak is not None
-    nvlink = _nvlink(peak.name if own and peak else _NVLINK_OF)
+    nvlink = _nvlink(peak.name if own and peak else _NVLINK_OF)  # a GPU without NVLink has no rate of its own
     inside: dict[str, dict[str, AlphaBetaLink] | PciePath] = {NVLINK: nvlink, PEER: paths[True], STAGED: paths[False]}
     return {name: dataclasses.replace(network, inside=each) for name, each in inside.items()}
 
@@ -282,7 +288,7 @@ def parse(text: str) -> AlphaBetaLink | PciePath:
     match = _RATE.fullmatch(text.strip())
     if match is None or not float(match[1]):
         raise UserError(f"--link={text} is not a rate: write, for example, 1gbit, 300mbit or 1gbit:50us.")
-    rate = float(match[1]) * _POWERS[match[2]] / 8
+    rate = float(match[1]) * _POWERS[match[2]] / 8  # bits to bytes
     if match[3]:
         return AlphaBetaLink(alpha_s=float(match[3]) / (1e6 if match[4] == "us" else 1e3), bytes_per_s=rate)
     assumed, slow = hardware.link("cpu", "network"), hardware.link("cpu", "slow network")

@@ -32,10 +32,6 @@ def _times(record: ForecastRecord) -> str:
     return f"at least {low}" if record.high_s is None else f"{low} .. {digits(1e3 * record.high_s)}"
 
 
-def _grade(record: ForecastRecord) -> str:
-    return f"{record.grade}, plain attention" if record.only_plain else record.grade
-
-
 def _utilisation(record: ForecastRecord) -> str:
     most, least = record.utilisation(record.low_s), record.utilisation(record.high_s)
     if most is None:
@@ -55,7 +51,7 @@ _COLUMNS = (
     Column("fits", _fits, kind=TEXT, style=lambda value: "no" if value == "NO" else "", terminal=ALWAYS),
     Column("memory", lambda row: row.peak_bytes and gigabytes(row.peak_bytes), kind=TEXT, terminal=ALWAYS),
     Column("sent", lambda row: gigabytes(row.wire_bytes) if row.status == "ok" else None, kind=TEXT, terminal=ALWAYS),
-    Column("grade", _grade, kind=TEXT, terminal=ALWAYS),
+    Column("grade", lambda r: f"{r.grade}, plain attention" if r.only_plain else r.grade, kind=TEXT, terminal=ALWAYS),
     Column("time, ms", _times, kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
     Column("MFU, %", _utilisation, kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
 )
@@ -79,6 +75,7 @@ def write(folder: Path, console: Console, answer: str = "") -> None:
     drawn = {plot: canvas.render(functools.partial(plot, records, title=title(records))) for plot in _PLOTS}
     pictures = [Picture(name=p.name, svg=files["svg"], caption=p.caption) for p, files in drawn.items() if files]
     made = page_of(records, pictures, answer)
+    # Everything is made before anything is written: an error in a figure leaves the last page as it was.
     try:
         for plot, files in drawn.items():
             canvas.write(files, folder / "figures", plot.name)
@@ -99,6 +96,7 @@ def title(records: Sequence[ForecastRecord]) -> str:
     """The heading of the page and of its figure."""
     names = ", ".join(dict.fromkeys(record.experiment for record in records))
     sizes = {record.parameters for record in records if record.parameters}
+    # Models of different sizes get no size in the heading.
     size = f" of {_count(max(sizes))} parameters" if sizes and max(sizes) < 1.01 * min(sizes) else ""
     run = ": nothing was run" if any(record.basis != "measured" for record in records) else ""
     return f"Forecast of {names}{size}{run}"
@@ -162,6 +160,7 @@ def _waterfall(records: Sequence[ForecastRecord]) -> list[str]:
         step, work = record.scheduled_s or 1.0, record.work_s or 0.0
         seconds: dict[str, float] = {}
         for how, part in record.seconds_by.items():
+            # The idle time of a pipeline is in the work, spread over its kinds, and has a line of its own below.
             seconds[_PARTS[how]] = seconds.get(_PARTS[how], 0.0) + part * (1 - record.bubble_s / (work or 1.0))
         seconds["idle in the pipeline"] = record.bubble_s
         seconds["waiting for messages" + (" and the host" if record.host_bytes else "")] = step - work
@@ -172,7 +171,7 @@ def _waterfall(records: Sequence[ForecastRecord]) -> list[str]:
 
 
 def _methods(records: Sequence[ForecastRecord]) -> list[str]:
-    notes: dict[str, list[str]] = {}
+    notes: dict[str, list[str]] = {}  # each note once: dozens of points of a target share it
     for record in records:
         for note in record.notes:
             notes.setdefault(note, []).append(f"{record.target} {record.point}")

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+
+import numpy as np
 
 from jaxbench.catalog import rows
 from jaxbench.hlo.product_flops import ProductSize
@@ -30,11 +31,12 @@ _AT = ("fa2", "forward", 128, 2048)  # what `attention_share` of ceilings.csv is
 def product_s(size: ProductSize, flop_per_s: float, cores: int) -> float:
     """The seconds of a product. flop_per_s: what a large product reaches. cores: multiprocessors of the GPU."""
     spent = []
+    # The library picks the best tile and either orientation, so the shortest time counts.
     for sides in (size.rows, size.columns), (size.columns, size.rows):
         for tall, wide, share in _TILES:
             tiles = size.batch * math.ceil(sides[0] / tall) * math.ceil(sides[1] / wide)
             tile_s = 2 * tall * wide * (size.contracted + _FILL) * cores / (share * flop_per_s)
-            spent.append(math.ceil(tiles / cores) * tile_s)
+            spent.append(math.ceil(tiles / cores) * tile_s)  # whole waves: idle multiprocessors wait for the last tile
     return PRODUCT_S + min(spent)
 
 
@@ -47,20 +49,11 @@ def attention_factor(kernel: str, direction: str, width: int, positions: int) ->
     known = _attention()
     widths = sorted({of[2] for of in known if of[:2] == (kernel, direction)})
     lengths = sorted({of[3] for of in known if of[:2] == (kernel, direction)})
-    (narrow, wide, by_width), (short, long, by_length) = _between(width, widths), _between(positions, lengths)
-
-    def rate(at: int) -> float:
-        low, high = known[kernel, direction, at, short], known[kernel, direction, at, long]
-        return low + by_length * (high - low)
-
-    return (rate(narrow) + by_width * (rate(wide) - rate(narrow))) / known[_AT]
-
-
-def _between(value: int, known: Sequence[int]) -> tuple[int, int, float]:
-    """(the next smaller of the known values, the next larger, the place between them on a log scale, 0 to 1)."""
-    low = max((each for each in known if each <= value), default=known[0])
-    high = min((each for each in known if each >= value), default=known[-1])
-    return low, high, math.log(value / low) / math.log(high / low) if low < high else 0.0
+    by_width = []
+    for at in widths:  # every width was measured at every length
+        measured = [known[kernel, direction, at, length] for length in lengths]
+        by_width.append(float(np.interp(math.log(positions), np.log(lengths), measured)))
+    return float(np.interp(math.log(width), np.log(widths), by_width)) / known[_AT]
 
 
 @functools.cache

@@ -91,7 +91,7 @@ def read(hlo: str, mesh: Mapping[str, int], on: Chip) -> tuple[Event, ...]:
 
 @functools.lru_cache(maxsize=8)
 def _parsed(hlo: str) -> Module:
-    """The module of a text, which is read for one kind of device after another."""
+    """The module of a text. `advise` reads one text once for each kind of device."""
     return parse(hlo)
 
 
@@ -112,23 +112,25 @@ def unknown_loops(events: tuple[Event, ...]) -> int:
 def times(events: tuple[Event, ...], link_s: LinkTime, overlap: float = 0.0) -> Times:
     """Simulates a schedule. link_s: (collective, stride) -> seconds of its message. overlap: by how much longer work
     takes while a message travels, relative."""
-    # free, host: when the link, and that to the host, become free; spent, sent, copied: seconds of work and of each
+    # free, host: when the link, and that to the host, become free. spent, sent, copied: seconds of work and of each.
     now = free = host = spent = sent = copied = 0.0
     arrives: dict[str, float] = {}
     for event in events:
         if isinstance(event, Cost):
-            slowed = min((1 + overlap) * event.seconds, max(0.0, free - now))  # while a message travels
+            # slowed: the seconds of this work that pass while a message travels; the rest runs at full speed.
+            slowed = min((1 + overlap) * event.seconds, max(0.0, free - now))
             now, spent = now + slowed + event.seconds - slowed / (1 + overlap), spent + event.seconds
         elif isinstance(event, Send):
             took = link_s(event.collective, event.stride)
-            free = max(now, free) + took
+            free = max(now, free) + took  # queued behind the message before it: collectives share the links
             arrives[event.name], sent = free, sent + took
         elif isinstance(event, Copy):
             arrives[event.name] = host = max(now, host) + event.seconds
             copied += event.seconds
-        elif isinstance(event, Wait):
+        elif isinstance(event, Wait):  # for a message of this computation; any other has arrived
             now = max(now, arrives.pop(event.name, now))
         else:
+            # An iteration is simulated once: what it sends must arrive within it, so nothing carries over to the next.
             body = times(event.events, link_s, overlap)
             now = max(now, free, host) + event.trips * body.scheduled_s
             spent, sent = spent + event.trips * body.work_s, sent + event.trips * body.communication_s
@@ -143,19 +145,20 @@ class _Reader:
 
     def events(self, computation: str) -> Iterator[Event]:
         lines = self._module.lines(computation)
-        users = {operand: line for line in lines for operand in line.operands}
+        users = {operand: line for line in lines for operand in line.operands}  # of a start: its end, the only user
         for line in lines:
             yield from self._of(line, users)
 
     def _of(self, line: Instruction, users: Mapping[str, Instruction]) -> Iterator[Event]:
         if line.opcode == "while":
             trips, inside = self._module.trip_count(line), self._module.lines(line.body)
+            # The loop over a pipeline's ticks: what a stage does in a tick is a branch of its conditional.
             choices = next((each.branches for each in inside if each.opcode == "conditional"), [])
             yield Loop(
                 trips or 1, tuple(self.events(line.body)), known=trips is not None,
                 branches=tuple(work_s(tuple(self.events(name))) for name in choices),
             )  # fmt: skip
-        elif line.opcode == "conditional":
+        elif line.opcode == "conditional":  # the longest branch: stages run different ones, and wait for each other
             yield from max((tuple(self.events(name)) for name in line.branches), key=work_s, default=())
         elif line.opcode == "call":
             for name in line.called:
@@ -171,10 +174,11 @@ class _Reader:
         elif moved := work.to_host(line, self._module):
             rate = self._on.host_bytes_per_s
             yield Copy(line.name, moved, moved / rate if rate else 0.0)
-            if not line.opcode.endswith("-start"):
+            if not line.opcode.endswith("-start"):  # a copy that is not asynchronous
                 yield Wait(line.name)
         elif line.opcode.endswith("-done") and line.opcode.removesuffix("-done") in (*COLLECTIVES, "async", *_COPIES):
             start = self._module.instructions.get(line.operands[0])
+            # A copy between the memories of a chip is free, so nothing waits for its end either.
             of_chip = line.opcode.removesuffix("-done") in _COPIES and not (start and work.to_host(start, self._module))
             if not of_chip and (start is None or not _is_waited_for(start)):
                 yield Wait(line.operands[0])
@@ -207,12 +211,10 @@ class _Reader:
                 yield Wait(line.name)
 
     def _start_of(self, done: Instruction) -> str:
-        """The start of an asynchronous collective from its end, through the fusions that carry its state; "": none.
-
-        A fusion may carry several collectives, so arrays like the result are followed first.
-        """
+        """The start of an asynchronous collective from its end, through the fusions that carry its state; "": none."""
 
         def alike_first(names: list[str]) -> list[str]:
+            # A fusion may carry several collectives. Arrays of the result's shape lead to the right one.
             known = self._module.instructions
             return sorted(names, key=lambda name: name not in known or known[name].shape != done.shape)
 
@@ -220,7 +222,7 @@ class _Reader:
         while ahead:
             name = ahead.pop(0)
             line = self._module.instructions.get(name)
-            if line is None or name in seen:
+            if line is None or name in seen:  # a parameter, or a way that several fusions share
                 continue
             seen.add(name)
             if line.opcode == "fusion" and any("AsyncCollectiveStart" in each.rest for each in self._inner(line)):
@@ -261,8 +263,8 @@ def bubble_s(events: tuple[Event, ...], passes: int) -> float:
     loops = [event for event in events if isinstance(event, Loop) and len(event.branches) > 1]
     if not passes or not loops:
         return 0.0
-    forward, backward = max(loops[0].branches), max(loops[-1].branches)
-    if len(loops) == 1:
+    forward, backward = max(loops[0].branches), max(loops[-1].branches)  # the forward pass has a loop of its own
+    if len(loops) == 1:  # both passes in one loop: idle, forward, backward
         forward, backward = sorted(loops[0].branches)[-2:]
     return max(0.0, sum(loop.trips * work_s(loop.events) for loop in loops) - passes * (forward + backward))
 
@@ -273,19 +275,20 @@ def regrouped(events: tuple[Event, ...], old: int, new: int) -> tuple[Event, ...
     The summed or gathered array stays the same. A reduce-scatter leaves an n-th of it, and the bytes that a device
     sends follow from the group size (docs/metrics, Communication).
     """
-    return tuple(_regrouped(event, old, new) for event in events)
-
-
-def _regrouped(event: Event, old: int, new: int) -> Event:
-    if isinstance(event, Loop):
-        return dataclasses.replace(event, events=regrouped(event.events, old, new))
-    if not isinstance(event, Send) or event.collective.group != old:
-        return event
-    return dataclasses.replace(event, collective=among(event.collective, new))
+    made: list[Event] = []
+    for event in events:
+        if isinstance(event, Loop):
+            made.append(dataclasses.replace(event, events=regrouped(event.events, old, new)))
+        elif isinstance(event, Send) and event.collective.group == old:
+            made.append(dataclasses.replace(event, collective=among(event.collective, new)))
+        else:  # a smaller group is of an axis that does not grow, such as tensor
+            made.append(event)
+    return tuple(made)
 
 
 def among(kept: Collective, devices: int) -> Collective:
     """The collective of the same arrays among all of another number of devices."""
+    # `bytes` are those of the result, which of all kinds only a reduce-scatter divides among the devices.
     factor = max(1, kept.group) / devices if kept.kind == "reduce-scatter" else 1.0
     size = round(kept.bytes * factor)
     return dataclasses.replace(

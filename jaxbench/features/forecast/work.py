@@ -24,13 +24,14 @@ FREE = frozenset(
     "parameter constant get-tuple-element tuple bitcast after-all partition-id replica-id opt-barrier copy-start "
     "copy-done slice-start slice-done add-dependency rng-get-and-update-state".split()
 )
+# Custom calls that only tell the compiler something, or name memory.
 _FREE_CALLS = frozenset("ConcatBitcast AllocateBuffer Sharding AssumeGatherIndicesInBound Pin Unpin".split())
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _ESTIMATE = re.compile(r'"?cost_estimate"?:\{[^}]*?"?flops"?:"?(\d+)')
 _KERNEL_NAME = re.compile(r'\bname = "(\w+)"')  # the name of a Triton kernel
 _SCRATCH = re.compile(r"\b[su]8\[\d+\](\{0\})?\)$")  # a library's workspace: the last result of its call
 _DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
-_ATTENTION = 0.5  # the share of the peak of a kernel with known FLOPs, if the catalogue has no rate for attention
+_ATTENTION = 0.5  # the share of the peak of a kernel with known FLOPs, if the catalogue has no rate: that of A100
 # JAX's attention kernels for TPUs and GPUs, which do not state their FLOPs: (products, axis). products: how many
 # products of positions by positions it has: two forward (scores, values), five backward (scores recomputed, and the
 # gradients of weights, values, keys and queries). axis: the axis of the queries with the positions. Queries are
@@ -41,6 +42,7 @@ _ATTENTION_KERNELS = {
 _HOST = re.compile(r"S\(5\)")  # the space of an array in the host's memory
 _COPIES = ("copy-start", "copy", "dynamic-slice-start", "dynamic-update-slice-start", "slice-start", "async-start")
 _PICKS = ("dynamic-slice", "slice", "gather")  # instructions that read only as much as they return
+_NOT_MAIN = re.compile(r"S\([1-9]\)")  # the spaces of a TPU's on-chip memories and of the host; S(0) is not printed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +95,7 @@ def chip(device_kind: str) -> Chip | None:
     peak = hardware.find(device_kind)
     if peak is None or peak.memory_bytes_per_s is None:
         return None
+    # Data sheets give peaks at full clock; a power limit keeps real kernels below them. Without a source: no discount.
     share = {name: hardware.ceiling(peak.name, f"{name}_share") for name in ("product", "memory", "attention")}
     peaks = {name: peak.rate(name) for name in _DTYPES.values()}
     known = {name: rate.flop_per_s for name, rate in peaks.items() if rate is not None}
@@ -103,7 +106,7 @@ def chip(device_kind: str) -> Chip | None:
     return Chip(
         memory_bytes_per_s=(share["memory"] or 1.0) * peak.memory_bytes_per_s,
         products=tuple((name, (share["product"] or 1.0) * rate) for name, rate in known.items()),
-        peak_flop_per_s=max(known["bfloat16"], known.get("float16", 0.0)),
+        peak_flop_per_s=max(known["bfloat16"], known.get("float16", 0.0)),  # V100 and T4 are fast in float16 only
         attention_flop_per_s=(share["attention"] or _ATTENTION) * known["bfloat16"],
         host_bytes_per_s=host.bytes_per_s if host is not None else None,
         clock_hz=hardware.ceiling(peak.name, "clock_hz"),
@@ -125,10 +128,12 @@ def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
         return Cost(seconds=seconds, how="roofline", flops=flops, bytes=moved)
     if line.opcode == "custom-call":
         name = line.target or "custom call"
+        # What a kernel states about itself is believed first: only JAX's own attention is known by name.
         estimate = _ESTIMATE.search(line.rest)
         flops, factor = (float(estimate[1]), 1.0) if estimate is not None else _attention(line, module)
-        if not flops:
+        if not flops:  # a bound at best, so it is named on the page
             return Cost(seconds=memory_s, how="unknown", bytes=moved, name=name)
+        # The factor was measured on GPUs; the catalogue has no such table for TPUs.
         seconds = max(flops / (on.attention_flop_per_s * (factor if on.cores else 1.0)), memory_s)
         return Cost(seconds=seconds, how="kernel", flops=flops, bytes=moved, name=name)
     return Cost(seconds=memory_s, how="memory", bytes=moved)
@@ -154,16 +159,20 @@ def _attention(line: Instruction, module: Module) -> tuple[float, float]:
     known = (found for name, found in _ATTENTION_KERNELS.items() if name in called)
     products, side = next(known, (0, 0))
     for array in [array for name in line.operands for array in _arrays(name, module)[:1]] if products else []:
-        if array.dtype in _DTYPES and len(array.shape) >= 3:
+        if array.dtype in _DTYPES and len(array.shape) >= 3:  # the queries: index tables of masks come before them
             positions, width = array.shape[side], array.shape[-1]
             kernel, direction = "cudnn" if "cudnn" in line.target else "fa2", "forward" if products == 2 else "backward"
+            # Each product costs 2 x size x positions FLOPs; a causal mask leaves half of it.
             return float(products * array.size * positions), rates.attention_factor(kernel, direction, width, positions)
     return 0.0, 1.0
 
 
 def _product_s(line: Instruction, module: Module, on: Chip, flops: float) -> float:
-    """The seconds of products with this many FLOPs. If there are several, all count as of the first one's size."""
-    first, rate = _products(line, module), _rate(line, module, on)
+    """The seconds of products with this many FLOPs. All count as of the first one's size and number format."""
+    first, known = _first_product(line, module), dict(on.products)
+    operand = _arrays(first.operands[0], module)[:1] if first is not None and first.operands else ()
+    # Other formats are rare in training and count as bfloat16.
+    rate = known.get(_DTYPES.get(operand[0].dtype if operand else "", ""), known["bfloat16"])
     size = None if first is None else product_flops.size(first, module)
     if size is None or not on.cores:
         return flops / rate
@@ -171,20 +180,13 @@ def _product_s(line: Instruction, module: Module, on: Chip, flops: float) -> flo
     return rates.product_s(size, rate, on.cores) * flops / one
 
 
-def _rate(line: Instruction, module: Module, on: Chip) -> float:
-    """The FLOP/s of products in the operands' number format. For a fusion, its first product counts."""
-    inside = _products(line, module)
-    found = _arrays(inside.operands[0], module)[:1] if inside is not None and inside.operands else ()
-    known = dict(on.products)
-    return known.get(_DTYPES.get(found[0].dtype if found else "", ""), known["bfloat16"])
-
-
-def _products(line: Instruction, module: Module) -> Instruction | None:
+def _first_product(line: Instruction, module: Module) -> Instruction | None:
+    """The instruction, if it is a product, or the first product that it calls."""
     if line.opcode in ("dot", "convolution", "custom-call"):
         return line
     for name in line.called:
         for inner in module.lines(name):
-            if (found := _products(inner, module)) is not None:
+            if (found := _first_product(inner, module)) is not None:
                 return found
     return None
 
@@ -196,10 +198,10 @@ def traffic(line: Instruction, module: Module) -> int:
     """
     if line.opcode == "fusion" and line.called and line.called[0] in module.computations:
         return _fusion(line, module)
-    if line.opcode == "dynamic-update-slice":
+    if line.opcode == "dynamic-update-slice":  # in place: the update is read and written, the rest stays
         return 2 * size(_arrays(line.operands[1], module))
     scratch = line.opcode == "custom-call" and _SCRATCH.search(line.type)
-    made = line.arrays[:-1] if scratch else line.arrays
+    made = line.arrays[:-1] if scratch else line.arrays  # nobody knows how much of a workspace is used
     reads = [size(line.arrays)] if line.opcode in _PICKS else [size(_arrays(name, module)) for name in line.operands]
     return size(made) + sum(reads)
 
@@ -213,6 +215,7 @@ def _fusion(line: Instruction, module: Module) -> int:
         for name in each.operands:
             users.setdefault(name, []).append(each)
     total, aliased = 0, set[str]()
+    # XLA updates an array in place if this is the last thing that a fusion does to it, as when a scan stores a row.
     if root is not None and root.opcode == "dynamic-update-slice":
         total += 2 * size(_arrays(root.operands[1], module))
         aliased.add(root.operands[0])
@@ -222,6 +225,7 @@ def _fusion(line: Instruction, module: Module) -> int:
         if each.opcode != "parameter" or each.name in aliased:
             continue
         used = users.get(each.name, [])
+        # A loop body takes one block from an array of all blocks. In full it would count once for each iteration.
         sliced = used and all(user.opcode in _PICKS and user.operands[0] == each.name for user in used)
         whole = size(each.arrays)
         total += min(whole, sum(size(user.arrays) for user in used)) if sliced else whole
@@ -229,8 +233,8 @@ def _fusion(line: Instruction, module: Module) -> int:
 
 
 def size(arrays: Sequence[Array]) -> int:
-    """The bytes of arrays in main memory, not in a TPU's on-chip memories (S(1) and above)."""
-    return sum(array.bytes for array in arrays if not re.search(r"S\([1-9]\)", array.layout))
+    """The bytes of arrays in main memory, not in a TPU's on-chip memories or the host's."""
+    return sum(array.bytes for array in arrays if not _NOT_MAIN.search(array.layout))
 
 
 def _arrays(name: str, module: Module) -> tuple[Array, ...]:

@@ -96,6 +96,10 @@ def jobs(
             f"{per_node} of one device each."
         )
     words = [absolute(word) for word in command]
+    try:
+        asked = tuple(shlex.split(options))
+    except ValueError as error:  # from shlex: a missing closing quotation mark
+        raise UserError(f"--options={options} cannot be read ({error}).") from error
     return [
         Job(
             name=job_name(words[1], count),
@@ -103,10 +107,11 @@ def jobs(
             processes_per_node=processes_per_node,
             platform=platform,
             devices_per_node=per_node,
+            # This Python: the nodes have the same environment, but perhaps another `jaxbench` on their path.
             command=(sys.executable, "-m", "jaxbench", *words, *_mesh(words, platform, count * per_node)),
             folder=workdir.resolve() / f"nodes-{count}",
             minutes=minutes,
-            options=tuple(shlex.split(options)),
+            options=asked,
         )
         for count in counts
     ]
@@ -163,7 +168,7 @@ def absolute(word: str) -> str:
 def job_name(experiment: str, nodes: int) -> str:
     """ "my_gpt.py" on 4 nodes -> "my-gpt-4", as Kubernetes wants names."""
     stem = re.sub("[^a-z0-9]+", "-", Path(experiment).stem.lower()).strip("-") or "job"
-    return f"{stem[:40].strip('-')}-{nodes}"
+    return f"{stem[:40].strip('-')}-{nodes}"  # the names of its pods are longer, and may have 63 characters
 
 
 def named(job: Job, engine: str, known: str, legal: Callable[[str], bool]) -> dict[str, str]:

@@ -61,7 +61,7 @@ def add_links(workdir: Path, console: Console) -> None:
     if manifest["plan"].get("view") != "collectives":
         return
     made = machine_profile.build([RunFolder(workdir)])
-    if not any((link["group_processes"] or 1) > 1 for link in made["links"]):
+    if not any((link["group_processes"] or 1) > 1 for link in made["links"]):  # `jaxbench machine` measures the others
         return
     target = workdir.resolve().parent / CARD
     before = machine_profile.read(target)

@@ -33,7 +33,7 @@ from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
 PAGE = "machine.html"
 # The views with figures that characterise a machine, in the order of the page.
 _KEY = ("stream", "matmul", "dispatch", "transfer", "collectives")
-_SHOWN = {"collectives": ("busbw", "alpha_beta")}
+_SHOWN = {"collectives": ("busbw", "alpha_beta")}  # of a view with several figures; others are named as the view
 Run = tuple[Path, RunReport]
 
 
@@ -173,6 +173,7 @@ def numbers(card: MachineProfile) -> Iterator[Number]:
         along += f" of {held_by}" if held_by else ""
         alpha, alpha_ends = _value(link, "alpha_s", seconds)
         beta, beta_ends = _value(link, "beta_bytes_per_s", quantities.per_second)
+        # In the table with its misfit, but in no headline.
         missed = f", poor fit: off by up to {100 * link['misfit']:.0f} %" if _poor(link) else ""
         value, ends = f"{alpha} + S / ({beta}){missed}", ", ".join(filter(None, (alpha_ends, beta_ends)))
         what, of, oversubscribed = str(link["op"]), str(link["dtype"]), bool(link["oversubscribed"])
@@ -239,7 +240,7 @@ def _ends(copies: list[CopyRate]) -> list[CopyRate]:
     ends = []
     for op in dict.fromkeys(copy["op"] for copy in copies):
         ranked = sorted((copy for copy in copies if copy["op"] == op), key=lambda copy: copy["value"])
-        ends += ranked[:1] + ranked[1:][-1:]
+        ends += ranked[:1] + ranked[1:][-1:]  # one pair is both, and is listed once
     return ends
 
 

@@ -63,9 +63,10 @@ class OwnProof:
     ) -> PyTree:
         assert compiled.inputs is not None
         self._of[point.point], expected = self.reference, self.expected()
-        programs.require_same_each_time(program)
+        programs.require_same_each_time(program)  # first: the comparison below would fail with a worse reason
         if expected is None:
             results: tuple[Verdict, ...] = (check.unchecked(self.reference["why"]),)
+        # The reference itself would agree with itself. On one device that is worth a check: its second run must agree.
         elif expected.devices == program.mesh.size > 1:
             results = (check.unchecked(f"fewer than {expected.devices} devices cannot hold the step"),)
         else:
@@ -97,7 +98,7 @@ class OwnBench(AblationBench):
             loaded = settle.load(self.config, experiment)
         assert loaded is not None
         self.step = loaded
-        self._texts: dict[str, tuple[str, Mesh]] = {}  # of compiled steps, by point
+        self._texts: dict[str, tuple[str, Mesh]] = {}  # of compiled steps, by point: their ablations are read from them
         self.proof: PyTree = OwnProof()
 
     def carry_out(self, request: Request) -> Same | Explained | None:
@@ -105,7 +106,7 @@ class OwnBench(AblationBench):
         if reference := getattr(request, "reference", None):
             file = Path(reference.get("file", ""))
             members = ProcessGroup.of(self.devices[: decode(Point, request.point).devices])  # type: ignore[attr-defined]
-            if not members.all(file.exists()):
+            if not members.all(file.exists()):  # one process that lacks it would leave the others in a collective
                 reference = {"why": f"not all hosts see '{file}': give a --workdir in a folder that they share"}
             self.proof.reference = reference
         match request:
@@ -147,13 +148,14 @@ class OwnBench(AblationBench):
             with discovery.explaining(hint=programs.hint):
                 compiled = compile_step(workload, program, point.global_batch, **how)
         except (UserError, ValueError) as error:
-            if "compiler_options" in str(error):
+            if "compiler_options" in str(error):  # JAX takes them at the outermost jit only, which is the suite's
                 raise UserError(
                     f"the step of {program.place} has a jax.jit with compiler_options inside: leave them out, and "
                     "give them with --config.lever.compiler=OPTION=VALUE."
                 ) from error
             if not isinstance(error.__cause__, programs.NEEDS_VALUE) or not program.state_leaves.numbers:
                 raise
+            # Python decides by a number of the state, such as a flag: it stays a constant of the step.
             devices, batch = [*program.mesh.devices.flat], point.global_batch
             return self.executable(workload, programs.build(self.step, devices, batch, numbers=False), point, options)
         placed, again = programs.settled(program, compiled.call)
@@ -180,7 +182,7 @@ class OwnBench(AblationBench):
         with stage("check"):
             memory.require(compiled.call, self.device.platform)
             reference.reference(program, compiled.call if runs else None).save(Path(file))
-            memory.give_back()
+            memory.give_back()  # the point itself needs it next
         return Same(same=True)
 
     def explain(self, placed: Fields) -> Explained:
@@ -195,7 +197,7 @@ class OwnBench(AblationBench):
         arrays = {**state.params, **state.opt_state}
         compared, others = state.params, state.opt_state
         largest = sorted(compared, key=lambda path: -compared[path].size)[:3]
-        aside = ", ".join(map(repr, [*leaves.constants][:3]))
+        aside = ", ".join(map(repr, [*leaves.constants][:3]))  # a library's state may have hundreds
         here = sum(math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize for x in arrays.values())
         facts = [
             ("state", f"{len(arrays)} arrays, {size(sum(x.size * x.dtype.itemsize for x in arrays.values()))}"),
@@ -250,18 +252,15 @@ class OwnBench(AblationBench):
     def feed(self, ready: PreparedStep) -> PyTree:
         assert isinstance(ready.program, OwnProgram)
         batches = map(ready.program.batch_of, itertools.count())
-        return types.SimpleNamespace(next=lambda: next(batches), close=lambda: None)
+        return types.SimpleNamespace(next=lambda: next(batches), close=lambda: None)  # as an input pipeline has
 
     def batch(self, point: Point) -> PyTree:
         """Nothing: a program of a user's step has its batch."""
         return {}
 
     def about_model(self) -> dict[str, PyTree]:
-        return {
-            "unit": self.step.unit if self.step.units_per_example == 1 else "examples",
-            "loss": "",
-            "annotations": "",
-        }
+        unit = self.step.unit if self.step.units_per_example == 1 else "examples"
+        return {"unit": unit, "loss": "", "annotations": ""}
 
 
 def specs(shardings: list[str]) -> str:

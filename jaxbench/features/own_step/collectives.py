@@ -31,7 +31,7 @@ _LETTERS = {"f": "float", "s": "int", "u": "uint", "bf": "bfloat", "c": "complex
 def dtype_of(name: str) -> PyTree:
     """ "f32" -> float32. A truth value travels as a byte."""
     letters, digits, more = re.fullmatch(r"([a-z]+)(\d*)(.*)", name).groups()  # type: ignore[union-attr]
-    if letters == "pred":
+    if letters == "pred":  # a sum of truth values would be another operation
         return jnp.dtype("uint8")
     return jnp.dtype(f"{_LETTERS[letters]}{digits}{'_' + more if more else ''}")
 
@@ -41,12 +41,7 @@ def program(module: Module, mesh: Mesh) -> Program:
     # The same devices and axes, without the types that a user's mesh may give to its axes.
     mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
     items, _ = _items(module, module.entry, mesh)
-    return Program(
-        mesh=mesh,
-        put=lambda batch: {},
-        disabled_passes=keep_barriers(mesh),
-        **sending(items, mesh),
-    )
+    return Program(mesh=mesh, put=lambda batch: {}, disabled_passes=keep_barriers(mesh), **sending(items, mesh))
 
 
 def _items(module: Module, computation: str, mesh: Mesh) -> tuple[list[Item], int]:
@@ -54,6 +49,7 @@ def _items(module: Module, computation: str, mesh: Mesh) -> tuple[list[Item], in
     items: list[Item] = []
     rank: dict[str, int] = {}
     for line in module.lines(computation):
+        # A collective that needs the result of another one must follow it here, too: both at once would be faster.
         before = max((rank[name] for name in line.references if name in rank), default=0)
         rank[line.name] = before
         if line.kind in COLLECTIVES and not collective_counts.continued(line):
@@ -66,6 +62,7 @@ def _items(module: Module, computation: str, mesh: Mesh) -> tuple[list[Item], in
                 rank[line.name] = before + 1
         elif line.opcode in ("call", "conditional"):
             branches = [_items(module, name, mesh) for name in line.called if name in module.computations]
+            # Which branch runs is not in the text, so the one that sends most counts.
             if branches and (most := max(branches, key=lambda branch: len(branch[0])))[0]:
                 items += [dataclasses.replace(item, rank=item.rank + before) for item in most[0]]
                 rank[line.name] = before + most[1]
@@ -90,7 +87,7 @@ def _call(line: Instruction, module: Module, mesh: Mesh, rank: int) -> CompiledC
         "all-to-all": lambda x: jax.lax.all_to_all(x, axes, dimension, dimension, tiled=True),
         "collective-permute": lambda x: jax.lax.ppermute(x, mesh.axis_names, [(a, b) for a, b in groups or ()]),
     }
-    if line.kind == "all-reduce":
+    if line.kind == "all-reduce":  # one call for all arrays: XLA has combined them into one message
         return CompiledCall(avals, rank, lambda payload: [*jax.lax.psum(payload, axes)])
     if line.kind not in by_kind:
         raise Unsupported(f"it has a {line.kind}, which is not measured alone")

@@ -29,6 +29,7 @@ from jaxbench.workloads.jaxprs import equations, inner
 from jaxbench.workloads.own_step import OwnStep, PyTree, StepWorkload
 
 AXIS = "devices"  # of the mesh of a step that names no mesh of its own
+# Primitives of jaxprs: draws of random numbers, functions of a part of each array, and what takes most of a step.
 DRAWS = ("random_bits", "threefry2x32", "rng_bit_generator", "rng_uniform")
 MAPS = ("shard_map", "xla_pmap")
 PRODUCTS = ("dot_general", "conv_general_dilated")
@@ -62,9 +63,12 @@ class Leaves:
     def of(cls, tree: PyTree, *, numbers: bool = True) -> Leaves:
         found, structure = jax.tree_util.tree_flatten_with_path(tree)
         paths = [jax.tree_util.keystr(path, simple=True, separator="/") or "state" for path, _ in found]
+        # {"a/b": x, "a": {"b": y}} has two leaves of one name.
         paths = [path if paths.count(path) == 1 else f"{path}#{i}" for i, path in enumerate(paths)]
         leaves = dict(zip(paths, (leaf for _, leaf in found), strict=True))
-        constants = {path: leaf for path, leaf in leaves.items() if not _is_array(leaf, numbers)}
+        kinds = (jax.Array, int, float, complex, np.generic) if numbers else (jax.Array,)
+        # A truth value is a flag that Python decides by, although it is an int.
+        constants = {path: x for path, x in leaves.items() if not isinstance(x, kinds) or isinstance(x, bool)}
         keys = {path: jax.random.key_impl(leaf) for path, leaf in leaves.items() if _is_key(leaf)}
         return cls(structure, tuple(paths), constants, keys, numbers)
 
@@ -80,11 +84,6 @@ class Leaves:
         keys = {path: jax.random.wrap_key_data(arrays[path], impl=impl) for path, impl in self.keys.items()}
         leaves = {**self.constants, **arrays, **keys}
         return jax.tree.unflatten(self.tree, [leaves[path] for path in self.paths])
-
-
-def _is_array(leaf: PyTree, numbers: bool) -> bool:
-    number = isinstance(leaf, int | float | complex | np.generic) and not isinstance(leaf, bool)
-    return isinstance(leaf, jax.Array) or (numbers and number)
 
 
 def _is_key(leaf: PyTree) -> bool:
@@ -124,6 +123,7 @@ def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int, *, 
     with discovery.explaining(f"init of {made}", hint), own.context():
         state = own.init()
         batch_0 = own.batch(0) if callable(own.batch) else own.batch
+    # A transfer in each step would be timed as a part of it, and `transfer_guard` stops it with a worse message.
     _require_placed("state", state, place)
     _require_placed("batch", batch_0, place)
     leaves, batch_leaves = Leaves.of(state, numbers=numbers), Leaves.of(batch_0, numbers=False)
@@ -132,6 +132,7 @@ def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int, *, 
 
 
 def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, place: str, state: PyTree) -> OwnProgram:
+    # By identity: `parameters` returns a part of the state in a structure of its own.
     compared = {id(leaf) for leaf in jax.tree.leaves(own.parameters(state))}
     originals = dict(zip(leaves.paths, jax.tree.leaves(state), strict=True))
     names = {path for path, leaf in originals.items() if id(leaf) in compared} - {*leaves.constants}
@@ -141,6 +142,7 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
         return batch_leaves.arrays(own.batch(step) if callable(own.batch) else own.batch)
 
     def packed(step: PyTree, arrays: dict[str, PyTree]) -> TrainState:
+        # Without names, as if `parameters` makes copies, all arrays are compared.
         params = {path: x for path, x in arrays.items() if not names or path in names}
         others = {path: x for path, x in arrays.items() if path not in params}
         return TrainState(step, params, (), others, ())  # type: ignore[arg-type]
@@ -153,6 +155,7 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
             raise UserError(f"the step of {place} returned {kind}, not (state, metrics): wrap it in a function.")
         new, metrics = returned
         arrays = _chained(leaves, given, new, place)
+        # Metrics may be any object; only numbers can leave a compiled step.
         shown = [x for x in jax.tree.leaves(metrics) if isinstance(x, jax.Array | np.ndarray | int | float)]
         named = metrics if isinstance(metrics, dict) and len(shown) == len(jax.tree.leaves(metrics)) else shown
         return packed(state.step + 1, arrays), named
@@ -173,6 +176,7 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
     return OwnProgram(
         mesh=mesh,
         init=init,
+        # keep_unused: `settled` compares the input sharding of every array of the state with its output sharding.
         step=jax.jit(step, donate_argnums=0 if own.donate else (), keep_unused=True),
         put=lambda _: batch_of(0),
         enter=context,
@@ -207,7 +211,7 @@ def _chained(leaves: Leaves, given: Mapping[str, PyTree], new: PyTree, place: st
                 f"{before} '{path}' as {found[path]!r}, and it was {old!r}: make it an array, jnp.asarray({old!r})."
             )
     arrays = {}
-    for path, old in given.items():
+    for path, old in given.items():  # a step counter that becomes a float, or bfloat16 that becomes float32
         x = jax.random.key_data(found[path]) if path in leaves.keys else jnp.asarray(found[path])
         if (x.shape, x.dtype) != (old.shape, old.dtype):
             was, now = (f"{a.dtype}[{','.join(map(str, a.shape))}]" for a in (old, x))
@@ -239,6 +243,7 @@ def _mesh_of(arrays: Sequence[jax.Array], devices: Sequence[jax.Device], place: 
             "argument `devices`."
         )
     meshes = [s.mesh for s in shardings if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)]
+    # A trainer may have several, such as a flat one for data. The one with most axes names what collectives go over.
     largest = max((m for m in meshes if m.size == len(order)), key=lambda m: len(m.axis_names), default=None)
     return Mesh(np.array(order), (AXIS,), axis_types=(AxisType.Auto,)) if largest is None else largest
 
@@ -272,7 +277,7 @@ def settled(program: OwnProgram, compiled: PyTree) -> tuple[OwnProgram, bool]:
                 "jax.lax.with_sharding_constraint, or place it so in init."
             )
         again |= not same  # the compiler chose where it lies: what comes out goes in
-        shardings.append(goes_in if same else comes_out)
+        shardings.append(goes_in if same else comes_out)  # compiled with what comes out, the step can be chained
     state_on = jax.tree.unflatten(jax.tree.structure(first), shardings)
     state, init, batch_of = with_sharding(first, state_on), program.init, program.batch_of
 
@@ -280,13 +285,10 @@ def settled(program: OwnProgram, compiled: PyTree) -> tuple[OwnProgram, bool]:
         return jax.tree.map(lambda x, s: x if x.committed and x.sharding == s else multihost.put(x, s), tree, on)
 
     settled = dataclasses.replace(
-        program,
-        first=state,
-        init=lambda key: placed(init(key), state_on),
-        put=lambda _: placed(batch_of(0), batch_in),
+        program, first=state, init=lambda key: placed(init(key), state_on), put=lambda _: placed(batch_of(0), batch_in),
         batch_of=lambda step: placed(batch_of(step), batch_in),
         avals=lambda: (state, with_sharding(batch_of(0), batch_in)),
-    )
+    )  # fmt: skip
     return settled, again
 
 
@@ -296,6 +298,7 @@ def parameters(program: OwnProgram) -> int:
 
     def has_row_each(x: PyTree) -> bool:
         """Whether each device holds one row of an array."""
+        # A sharded parameter may happen to have as many rows as devices, so the batch must look like this, too.
         return x.shape[:1] == (count,) and x.sharding is not None and x.sharding.shard_shape(x.shape)[0] == 1
 
     mapped = all(map(has_row_each, arrays)) and any(map(has_row_each, program.batch_of(0).values()))
@@ -322,6 +325,7 @@ def require_same_each_time(program: OwnProgram) -> None:
             "in init, so that all runs start alike."
         )
     step, given = program.step.__wrapped__, (program.first, program.batch_of(0))
+    # Two traces instead of two runs: a changing Python value shows in the text, and nothing is compiled.
     with program.context():
         # A fresh function: a jitted one would remember its first trace.
         one, other = (jax.jit(lambda *args: step(*args)).trace(*given).jaxpr for _ in range(2))
@@ -383,6 +387,6 @@ def draws_per_device(program: OwnProgram) -> str:
 def digest(arrays: Mapping[str, jax.Array]) -> str:
     """A digest of arrays by path that does not depend on how they are spread over devices."""
     whole = hashlib.sha256()
-    for path in sorted(arrays):
+    for path in sorted(arrays):  # a jitted function returns its dictionaries sorted
         whole.update(np.ascontiguousarray(multihost.on_host(arrays[path])).tobytes())
     return whole.hexdigest()

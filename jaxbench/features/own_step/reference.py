@@ -31,10 +31,10 @@ from jaxbench.parallel import multihost
 from jaxbench.workloads.own_step import PyTree
 
 Arrays = dict[str, np.ndarray]  # by path
-WITHIN = {"cpu": 1e-3}  # of the movement of all parameters, relative
+WITHIN = {"cpu": 1e-3}  # of the movement of all parameters, relative: six public trainers were within 3e-4
 WITHIN_ELSEWHERE = 3e-2  # an accelerator computes float32 products in TF32 or bfloat16 by default
 SLOW_S = 3.0  # of a run: then one perturbed run must do
-SAME_START = 1e-6  # relative
+SAME_START = 1e-6  # relative: the same numbers, but perhaps drawn or cast by another program
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Movement:
 class OwnReference(Movement):
     """The result of the fewest devices that can hold the step.
 
-    noise: by path, how far a perturbed first state moves the parameter elsewhere, as a norm. one: the step of one
-    device, which other processes can run; None: the reason is `why`.
+    noise: by path, the norm of the distance between a parameter's movements from the first state and from a perturbed
+    one. one: the step of one device, which other processes can run; None: the reason is `why`.
     """
 
     devices: int = 1
@@ -72,7 +72,7 @@ class OwnReference(Movement):
             held = enumerate(self.one.arrays)
             arrays |= {f"array/{i}": np.frombuffer(x.tobytes(), np.uint8) for i, x in held}  # of any format
         about = {"devices": self.devices, "batch": self.batch, "noise": dict(self.noise), "why": self.why}
-        partial = file.with_suffix(".part.npz")
+        partial = file.with_suffix(".part.npz")  # other processes look for the file, and must not read half of it
         np.savez(partial, about=np.array(json.dumps(about)), **arrays)
         partial.replace(file)
 
@@ -141,6 +141,7 @@ def _perturbed(plain: Callable[[], Movement], changed: Callable[[np.random.Gener
     begin = time.perf_counter()
     movement = plain()
     runs = PERTURBED if time.perf_counter() - begin < SLOW_S else 1
+    # The largest of several: one random change may happen to move an array little.
     noise = dict.fromkeys(movement.end, 0.0)
     for seed in range(runs):
         for path, norm in _distances(changed(np.random.default_rng(seed)).moved, movement.moved).items():
@@ -168,7 +169,7 @@ def _aligned(found: Arrays, like: Arrays, devices: int, of: int, *, equal: bool 
         x = found[path]
         if x.shape == want.shape:
             aligned[path] = x
-        elif (devices, *want.shape[1:]) == x.shape and want.shape[:1] == (of,):
+        elif (devices, *want.shape[1:]) == x.shape and want.shape[:1] == (of,):  # the axis that pmap maps over
             if all(np.array_equal(x[0], copy) for copy in x[1:]):
                 aligned[path] = np.broadcast_to(x[:1], want.shape)
             elif equal:
@@ -194,6 +195,7 @@ def judge(program: OwnProgram, call: Callable[..., PyTree], expected: OwnReferen
     except OwnCopies as error:
         return (Verdict(name="parameters", ok=False, reason=str(error)),)
     before = expected.start
+    # Movements from different starts cannot be compared, and nothing says that the step is wrong.
     apart, size = _norm({path: start[path] - x for path, x in before.items()}), _norm(before)
     if apart > SAME_START * size:
         return (
@@ -222,8 +224,8 @@ def _drawn(verdict: Verdict, program: OwnProgram, few: str) -> Verdict:
 def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainState, expected: OwnReference) -> Verdict:
     """The verdict "timed update" on one more step of the timed state, which it donates.
 
-    One device makes the same step here, as an exported program. If rounding alone moves the timed parameters, as of a
-    model that has learnt its batch, the first parameters are moved instead, with all other arrays of the timed state.
+    One device makes the same step here, as an exported program. In a model that has learnt its batch, rounding alone
+    may move the timed parameters. Then the step is made from the first parameters and the other arrays of this state.
     """
     one, why, batch = expected.one, expected.why, program.batch_of(0)
     timed = jax.tree.map(lambda x: np.array(multihost.on_host(x), copy=True), state)
@@ -232,7 +234,7 @@ def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainSt
             step = _step_of_one(one, multihost.first_here([*program.mesh.devices.flat]), timed, batch)
         except (memory.Unfit, ValueError) as error:
             why = str(error)
-    if not program.members.all(not why):
+    if not program.members.all(not why):  # the step below is a collective: all processes take it, or none
         return Verdict(name=TIMED_UPDATE, ok=True, reason=f"the timed state was not compared: {why or 'too large'}")
 
     few = "one device"
@@ -259,7 +261,7 @@ def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainSt
         return _parameters(moved, right, platform=platform, few=few, steps=1)
 
     verdict, after = judged(state), f"from the state after {int(timed.step)} timed steps"
-    if program.members.broadcast(verdict.unchecked):
+    if program.members.broadcast(verdict.unchecked):  # processes may see different rounding; the first one decides
         first = program.init(None)  # type: ignore[arg-type]
         others = {path: multihost.put(x, first.opt_state[path].sharding) for path, x in timed.opt_state.items()}
         verdict = judged(dataclasses.replace(first, opt_state=others))
@@ -278,7 +280,7 @@ def _step_of_one(
     shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=on_device) for x in one.exported.in_avals]
     compiled = jax.jit(one.exported.call).lower(*shapes).compile()
     memory.require(compiled, device.platform)
-    one.fitted(jax.tree.leaves((timed, batch)))
+    one.fitted(jax.tree.leaves((timed, batch)))  # raises here, before any step is made
 
     def step(params: dict[str, np.ndarray]) -> Movement:
         given = one.fitted(jax.tree.leaves((dataclasses.replace(timed, params=params), batch)))
@@ -304,6 +306,7 @@ def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: st
         return math.sqrt(sum(values[path] ** 2 for path in kept))
 
     noun = "one step" if steps == 1 else f"{steps} steps"
+    # Rounding arrays are left out of the sum, too: one of them would hide a wrong movement of all others.
     if not (size := whole(norms)):
         return unchecked(f"no parameter changed in {noun}, so this proves nothing (is the learning rate 0?)")
     apart, within = _distances(moved, right), WITHIN.get(platform, WITHIN_ELSEWHERE)
@@ -314,7 +317,7 @@ def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: st
     if rounding:
         more = f" and {len(rounding) - 3} more" if len(rounding) > 3 else ""
         text += f", without {', '.join(map(repr, rounding[:3]))}{more}, moved by rounding alone"
-    if not distance <= limit:
+    if not distance <= limit:  # and not `distance > limit`, which is false for NaN
         value = distance if math.isfinite(distance) else None
         reason = f"{text}: NOT within {limit:.0e} ({why})"
         return Verdict(name="parameters", ok=False, reason=reason, value=value, limit=limit)
@@ -323,6 +326,7 @@ def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: st
         far = apart[path] > ROUNDING * noise[path]
         return apart[path] / norms[path] if norms[path] else math.inf if far else 0.0
 
+    # The whole hides a small array that is never reduced, such as a bias, so each is judged by itself, too.
     worst = max(kept, key=share)
     if not share(worst) <= SHARE:
         value = share(worst) if math.isfinite(share(worst)) else None
@@ -336,6 +340,7 @@ def _others(found: Movement, expected: OwnReference, devices: int, *, few: str) 
     """The verdict on the other arrays, such as an optimizer's running means, which reveal a wrong gradient scale that
     Adam hides from the parameters; () without such arrays."""
     right = expected.others
+    # equal=False: batch statistics of each device differ on purpose, and only the parameters must agree.
     aligned = _aligned(found.others, right, devices, expected.devices, equal=False)
     if not (size := _norm({path: right[path] for path in aligned})):
         return ()

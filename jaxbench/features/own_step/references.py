@@ -43,7 +43,7 @@ class References:
     def make(self, workers: Asks, placed: Placed) -> None:
         """Asks for the reference of a point, unless it exists. A failure leaves the point unchecked."""
         key, point = self._key(placed), placed
-        if not key or "file" in self._told.get(key, {}):
+        if not key or "file" in self._told.get(key, {}):  # points of one global batch share it
             return
         assert isinstance(point, Point)
         self.folder.mkdir(exist_ok=True)
@@ -52,7 +52,7 @@ class References:
         levers = {**point.levers, PART.name: PART.default}
         batch = point.global_batch // point.devices if shares else point.global_batch
         for count in self._counts[: 1 if shares else None]:
-            if not self._failed.get(key, 0) < count <= point.devices:
+            if not self._failed.get(key, 0) < count <= point.devices:  # larger ones are asked for when a point has them
                 continue
             one = dataclasses.replace(
                 point, point=f"{OWN}/{point.scaling}/{count}", devices=count, global_batch=batch, levers=levers,
@@ -63,6 +63,7 @@ class References:
             except WorkerError as error:
                 where = "one device" if count == 1 else f"{count} devices"
                 self._told[key] = {"why": f"the same step on {where} failed: {error}"}
+                # Only memory makes more devices worth a try. The kernel kills a process that takes too much of it.
                 too_large = not error.alive or str(error).startswith(OUT_OF_MEMORY)
                 self._failed[key] = count if too_large else math.inf
             else:
@@ -79,7 +80,7 @@ class References:
             return ""
         if not placed.explains:
             return f"{placed.global_batch}-{placed.arm}".replace("/", "_")
-        local = placed.levers[PART.name] == LOCAL
+        local = placed.levers[PART.name] == LOCAL  # of the ablations, only this one runs the step of one device
         return f"share-{placed.global_batch // placed.devices}" if local else ""
 
     def told(self, placed: Placed) -> dict[str, PyTree]:

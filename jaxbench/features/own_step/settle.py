@@ -17,7 +17,7 @@ from jaxbench.workloads.own_step import StepWorkload
 def load(config: ConfigDict, experiment: str) -> StepWorkload | None:
     """The user's step; None if the experiment is a model. Raises UserError, also for settings that a step refuses."""
     workload = discovery.build(experiment, config)
-    settle_jax()
+    settle_jax()  # the experiment's file has run, and may have changed JAX's settings
     if not isinstance(workload, StepWorkload):
         return None
     place = f"build(config) of '{experiment}'"
@@ -35,6 +35,7 @@ def settle(config: ConfigDict, experiment: str) -> bool:
     """Whether the experiment is a user's step. If so, its config says so. Raises UserError for settings of a model."""
     if config.get("measures") or not (workload := load(config, experiment)):
         return False
+    # A step says itself how it uses the devices. A setting without effect would be measured as if it had one.
     default = Settings.__dataclass_fields__["strategies"].metadata["field"].default
     if config.strategy not in (default, "all", OWN):  # a preset may ask for all
         raise UserError(
@@ -43,7 +44,7 @@ def settle(config: ConfigDict, experiment: str) -> bool:
         )
     for arm in levers.arms(config.lever):
         for name, value in arm.levers.items():
-            if name != COMPILER.name and value != levers.DEFAULTS[name]:
+            if name != COMPILER.name and value != levers.DEFAULTS[name]:  # the suite compiles, so its options apply
                 raise UserError(
                     f"--config.lever.{name}={value} changes a model, and '{workload.name}' is your own step: change it "
                     "in make(devices, batch)."

@@ -71,6 +71,7 @@ def _of_one_device(closed: PyTree) -> PyTree:
         ((body, consts),) = inner(equation)[:1]
         return evaluate(body, consts, given, rules)
 
+    # A sum over one device is its argument; a gathered or divided array has the same numbers in another shape.
     def same(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
         return [x.reshape(out.aval.shape) for x, out in zip(given, equation.outvars, strict=True)]
 
@@ -85,13 +86,14 @@ def _of_one_device(closed: PyTree) -> PyTree:
 def program(one: OneDevice, devices: Sequence[jax.Device]) -> Program:
     """The Program in which each of these devices runs the step of one, each with a state of its own."""
     mesh = Mesh(np.array(devices), (AXIS,), axis_types=(AxisType.Auto,))
-    spread = NamedSharding(mesh, PartitionSpec(AXIS))
+    spec = PartitionSpec(AXIS)
+    spread = NamedSharding(mesh, spec)
     exported, arrays = one.exported, one.arrays
     states = len(exported.out_avals)  # they come before the arrays of the batch; the first counts the steps
 
     def stacked(some: Sequence[np.ndarray]) -> list[jax.Array]:
         wide = [np.broadcast_to(x, (len(devices), *x.shape)) for x in some]
-        return [multihost.put(x, spread, may_alias=False) for x in wide]
+        return [multihost.put(x, spread, may_alias=False) for x in wide]  # copies: a step overwrites what it donates
 
     def state_of(arrays: Sequence[PyTree]) -> TrainState:
         return TrainState(arrays[0], {str(i): x for i, x in enumerate(arrays[1:])}, (), (), ())  # type: ignore[arg-type]
@@ -99,17 +101,14 @@ def program(one: OneDevice, devices: Sequence[jax.Device]) -> Program:
     def on_device(*arrays: jax.Array) -> list[jax.Array]:
         return [jnp.asarray(x)[None] for x in exported.call(*(x[0] for x in arrays))]
 
-    spec = PartitionSpec(AXIS)
+    # check_vma=False: JAX cannot look into an exported function, so it does not know what varies between devices.
     run = jax.shard_map(on_device, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
 
     def step(state: TrainState, batch: list[jax.Array]) -> tuple[TrainState, PyTree]:
         given = [state.step, *(state.params[str(i)] for i in range(states - 1))]
         return state_of(run(*given, *batch)), {}
 
-    def shape_of(x: np.ndarray) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct((len(devices), *x.shape), x.dtype, sharding=spread)
-
-    shapes = [shape_of(x) for x in arrays]
+    shapes = [jax.ShapeDtypeStruct((len(devices), *x.shape), x.dtype, sharding=spread) for x in arrays]
     return Program(
         mesh=mesh,
         init=lambda key: state_of(stacked(arrays[:states])),
@@ -134,11 +133,12 @@ def elsewhere(program: OwnProgram, devices: Sequence[jax.Device]) -> Program:
         spec = x.sharding.spec if isinstance(x.sharding, NamedSharding) else PartitionSpec()
         return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(on, spec))
 
-    platform = {"gpu": "cuda"}.get(devices[0].platform, devices[0].platform)
+    platform = {"gpu": "cuda"}.get(devices[0].platform, devices[0].platform)  # as jax.export names it
     with program.context():
         results = jax.tree.structure(jax.eval_shape(step, program.first, batch))
         exported = _exported(run, [placed(x, mesh) for x in arrays], platforms=[platform])
     donated = 0 if program.own.donate else ()
+    # An exported function takes and returns flat arrays; the trees around it are those of the step.
     call = jax.jit(
         lambda state, batch: jax.tree.unflatten(results, exported.call(*jax.tree.leaves((state, batch)))),
         donate_argnums=donated,

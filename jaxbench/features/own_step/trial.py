@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 from ml_collections import ConfigDict
@@ -26,7 +27,7 @@ from jaxbench.sweep.progress import working
 from jaxbench.sweep.run import absolute
 from jaxbench.workloads.own_step import PyTree
 
-COUNTS = (1, 2, 4, 8)
+COUNTS = (1, 2, 4, 8)  # of fake CPU devices, whatever this machine has
 STYLES = {"right": "green", "wrong": "bold red", "cannot tell": "yellow", "error": "red"}
 
 
@@ -35,58 +36,48 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     setup = Setup(
         platform="cpu", devices=1, experiment=absolute(experiment), config=config_lib.plain(config), worker="try"
     )
-    points = [_point(count, config.batch) for count in COUNTS if config.batch % count == 0]
-    with tempfile.TemporaryDirectory() as folder:
-        workers = _Processes(setup, Path(folder), points)
-        try:
-            with working(console, "one device is the reference"):
-                references = References(Path(folder), points)
-                for point in points:
-                    references.make(workers, point)
-            found = {}
+    points = [
+        Point(
+            point=f"{OWN}/strong/{count}", strategy=OWN, scaling="strong", devices=count, global_batch=config.batch,
+            oversubscribed=True, levers=dict(levers.DEFAULTS), platform="cpu",
+        ) for count in COUNTS if config.batch % count == 0
+    ]  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        workers = _Processes()
+        for point in points:
+            log = Path(folder) / f"log{point.devices}"
+            workers[point.devices] = Worker(dataclasses.replace(setup, devices=point.devices), log)
+            stack.callback(workers[point.devices].close)
+        with working(console, "one device is the reference"):
+            references = References(Path(folder), points)
             for point in points:
-                with working(console, f"trying {point.devices} devices"):
-                    found[point.devices] = _explained(workers, point, references.told(point))
-        finally:
-            workers.close()
+                references.make(workers, point)
+        found = {}
+        for point in points:
+            with working(console, f"trying {point.devices} devices"):
+                found[point.devices] = _explained(workers, point, references.told(point))
     _print_step(found, console)
     words = {about["word"] for about in found.values()}
     return words == {"right"}
 
 
-def _point(devices: int, batch: int) -> Point:
-    return Point(
-        point=f"{OWN}/strong/{devices}", strategy=OWN, scaling="strong", devices=devices, global_batch=batch,
-        oversubscribed=True, levers=dict(levers.DEFAULTS), platform="cpu",
-    )  # fmt: skip
-
-
-class _Processes:
-    """One process for each device count."""
-
-    def __init__(self, setup: Setup, folder: Path, points: list[Point]):
-        self._workers: dict[int, Worker] = {}
-        for count in (point.devices for point in points):
-            self._workers[count] = Worker(dataclasses.replace(setup, devices=count), folder / f"log{count}")
+class _Processes(dict[int, Worker]):
+    """One process for each device count: a trainer may use all of `jax.devices()`."""
 
     def ask_for(self, point: Placed, request: Request[Answer]) -> Answer:
         assert isinstance(point, Point)
-        return self._workers[point.devices].ask(request)
-
-    def close(self) -> None:
-        for worker in self._workers.values():
-            worker.close()
+        return self[point.devices].ask(request)
 
 
 def _explained(workers: _Processes, point: Point, told: dict[str, PyTree]) -> dict[str, PyTree]:
     try:
         about = workers.ask_for(point, Explain(point=point.to_json(), reference=told))
-    except WorkerError as error:
+    except WorkerError as error:  # other device counts may work, and the difference is what a user looks for
         return {"word": "error", "notes": [str(error)]}
     checks = about.checks
     wrong = [check.reason for check in checks if not check.ok and not check.unchecked]
     unknown = [check.reason for check in checks if check.unchecked]
-    word = "wrong" if wrong else "cannot tell" if unknown else "right"
+    word = "wrong" if wrong else "cannot tell" if unknown else "right"  # one wrong check outweighs what is unknown
     shown = {"name": about.name, "examples": about.examples, "facts": about.facts, **about.cells}
     return {**shown, "word": word, "notes": wrong or unknown or [checks[0].reason]}
 
@@ -105,7 +96,7 @@ def _print_step(found: dict[int, dict[str, PyTree]], console: Console) -> None:
         table.add_row(str(count), Text(about["word"], style=STYLES[about["word"]]), *map(Text, cells))
     console.print(table)
     notes: dict[str, list[str]] = {}
-    for count, about in found.items():
+    for count, about in found.items():  # most notes hold for several device counts
         for note in about["notes"]:
             notes.setdefault(note, []).append(str(count))
     for note, counts in notes.items():

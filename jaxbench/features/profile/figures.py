@@ -33,7 +33,7 @@ def draw_profile(run: RunReport) -> Figure | None:
         at = 0.0
         for width, _ in parts:
             share = width * profile.steps / profile.wall_s
-            if share >= 0.06:
+            if share >= 0.06:  # a narrower part has no room for its label
                 box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
                 axes.text(at + width / 2, place, f"{100 * share:.0f} %", ha="center", va="center", fontsize=6, bbox=box)
             at += width

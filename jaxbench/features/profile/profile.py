@@ -51,34 +51,21 @@ class Operation:
 def of_point(bench: Bench, point: str, folder: str) -> ProfileRecord:
     """Traces one block of a prepared point into `folder`. Raises StageError."""
     ready = bench.prepared[point]
-    number = jax.process_index() or bench.co_runners.here
+    number = jax.process_index() or bench.co_runners.here  # in a folder of its own: several would write one file
     here = f"-process{number}" if number else ""
     with stage("profile"), bench.running(ready) as (call, state, supply):
-        _, state = bench.timer_of(ready).block(call, state, supply, 2)
+        _, state = bench.timer_of(ready).block(call, state, supply, 2)  # warms up, so that the trace has no first step
         return trace(
-            call,
-            state,
-            supply,
-            steps=ready.steps,
-            folder=folder + here,
-            module=parse(ready.compiled.hlo),
-            point=point,
-            worker=bench.worker,
-        )
+            call, state, supply, steps=ready.steps, folder=folder + here, module=parse(ready.compiled.hlo),
+            point=point, worker=bench.worker,
+        )  # fmt: skip
 
 
 def trace(
-    call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]],
-    state: PyTree,
-    batch: PyTree,
-    *,
-    steps: int,
-    folder: str | Path,
-    module: Module,
-    point: str,
-    worker: str,
+    call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], state: PyTree, batch: PyTree, *, steps: int,
+    folder: str | Path, module: Module, point: str, worker: str,
     fence: Callable[[PyTree], PyTree] = jax.block_until_ready,
-) -> ProfileRecord:
+) -> ProfileRecord:  # fmt: skip
     """Runs `steps` dependent steps and a fence under the profiler. The step must have run before.
 
     Writes traces for TensorBoard (plugins/profile) and Perfetto (perfetto_trace.json.gz) to `folder`.
@@ -98,17 +85,13 @@ def trace(
             for _ in range(steps):
                 state, metrics = call(state, batch)
             fence((state, metrics))
+    # The newest: an earlier, interrupted run may have left a trace in this folder.
     planes = max(folder.glob("plugins/profile/*/*.xplane.pb"), key=lambda path: path.stat().st_mtime_ns)
     wall_s, kinds, top = add_up(*read(planes, OperationClassifier(module)))
     return ProfileRecord(
-        point=point,
-        steps=steps,
-        wall_s=wall_s,
-        kinds=kinds,
-        top=top,
-        trace=(planes.parent / "perfetto_trace.json.gz").relative_to(folder.parent.parent).as_posix(),
-        worker=worker,
-    )
+        point=point, steps=steps, wall_s=wall_s, kinds=kinds, top=top,
+        trace=(planes.parent / "perfetto_trace.json.gz").relative_to(folder.parent.parent).as_posix(), worker=worker,
+    )  # fmt: skip
 
 
 def read(planes: Path, classifier: OperationClassifier) -> tuple[tuple[float, float], list[list[Operation]]]:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxbench.features.training.trainings import GRID, Trained
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, over_seeds
 
-LEAST_BATCHES = 3  # the fewest batches for a fit of two numbers
+LEAST_BATCHES = 3  # the fewest batches for a fit of two numbers: with two, any knee would fit
 REACH = 16.0  # the knee is searched from the smallest batch / REACH to the largest batch x REACH
 
 
@@ -46,7 +46,7 @@ class SeedGroup:
 
     @property
     def noise_scale(self) -> Estimate:
-        return over_seeds(one.noise_scale for one in self.trained)
+        return over_seeds(one.noise_scale for one in self.trained)  # no lower limit: it needs no target
 
     @property
     def joules(self) -> Estimate:
@@ -110,6 +110,7 @@ def fit_knee(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, f
     def residuals(knee: float) -> np.ndarray:
         return logs - np.log1p(knee / sizes)
 
+    # For a given knee `least` follows from the mean, so the search is over one number.
     low, high = math.log(sizes.min() / REACH), math.log(sizes.max() * REACH)
     for _ in range(4):  # each pass narrows the range to two steps of the previous grid, in the end to 1e-5
         grid = np.linspace(low, high, 61)
@@ -134,17 +135,19 @@ def _curve(model: str, rule: str, trained: list[Trained]) -> Curve:
             trained=tuple(one for one in trained if (one.devices, one.batch) == (devices, batch)),
         ) for devices, batch in at
     )  # fmt: skip
+    # A batch counts if all its seeds reached the target: the steps of a censored one are not known.
     reached = {place.batch for place in places} - {place.batch for place in places if place.censored}
     if len(reached) < LEAST_BATCHES:
         return Curve(model=model, rule=rule, places=places)
     used = [one for one in trained if one.batch in reached]
     seeds = sorted({one.seed for one in used})
+    # One fit for each seed: the spread of the fits is the uncertainty of the knee.
     fits = [_fit([one for one in used if one.seed == seed]) for seed in seeds]
     noises = [over_seeds(one.noise_scale for one in used if one.seed == seed) for seed in seeds]
     noise = [each.value if each.known else None for each in noises]
     knees, low, high = [knee for _, knee in fits], min(reached) / REACH, max(reached) * REACH
     known = dict(model=model, rule=rule, places=places, noise_scale=over_seeds(noise))
-    # At an end of the search, the best knee says only that the data show none in between.
+    # At an end of the search (within a factor of 1.5, for seeds differ) the data show no knee in between.
     if max(knees) > high / 1.5 or min(knees) < low * 1.5:
         mean = math.exp(float(np.mean(np.log(knees))))
         return Curve(**known, straight=mean > max(reached), flat=mean < min(reached))  # type: ignore[arg-type]

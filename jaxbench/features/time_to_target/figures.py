@@ -19,12 +19,7 @@ from jaxbench.report.drawing.canvas import Sheet
 from jaxbench.report.drawing.marks import GREY, Mark
 from jaxbench.report.drawing.plot import plot
 
-_BETWEEN: tuple[LineStyleType, ...] = (
-    "-",
-    (0, (6, 1.5, 1, 1.5)),
-    ":",
-    marks.DASHED,
-)  # a line style per learning-rate rule
+_BETWEEN: tuple[LineStyleType, ...] = ("-", (0, (6, 1.5, 1, 1.5)), ":", marks.DASHED)  # one per learning-rate rule
 
 
 @plot("targets")
@@ -75,10 +70,12 @@ def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleTy
     for number, curve in enumerate(curve for curve in curves if curve.knee.known):
         axes.axvline(curve.knee.value, color="black", linewidth=0.9, linestyle=":", zorder=1)
         text = f"knee {digits(curve.knee.value)}" + (f" ({curve.rule})" if len(curves) > 1 else "")
+        # Each one lower than the one before, because knees of several rules may be close.
         high: marks.Style = dict(xycoords=("data", "axes fraction"), xytext=(3, 0), va="top")
         marks.write(axes, curve.knee.value, 0.99 - 0.09 * number, text, **high)
     scale = next((curve.noise_scale for curve in curves if curve.noise_scale.known), None)
     if scale is not None:
+        # Without an interval a narrow band: a line would look like another knee.
         low, high_end = (scale.lo, scale.hi) if scale.has_interval else (scale.value / 1.05, scale.value * 1.05)
         axes.axvspan(low, high_end, color=GREY, alpha=0.18, linewidth=0, zorder=0)
         left = scale.value**2 < batches.min() * batches.max()  # in the axis's left half: the text goes to the right
@@ -90,8 +87,7 @@ def _steps(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleTy
 
 
 def _seconds(axes: Axes, curves: Sequence[Curve], styles: Mapping[str, LineStyleType], counts: Sequence[int]) -> None:
-    """Draws the times of the first rule only: those of several rules would cover each other."""
-    curve = curves[0]
+    curve = curves[0]  # the times of the first rule only: those of several rules would cover each other
     for devices in curve.counts:
         of_count, between = curve.on(devices), styles[curve.rule]
         _targets_line(axes, of_count, lambda one: one.seconds, place=counts.index(devices), between=between)
@@ -105,6 +101,7 @@ def _targets_devices(
     for curve in curves:
         best = [place for count in curve.counts if (place := curve.fastest(count))]
         at, times = [place.devices for place in best], [place.seconds.value for place in best]
+        # Grey, because the marks have the colours of their device counts.
         axes.plot(at, times, color=GREY, linestyle=styles[curve.rule], zorder=2)
         for place in best:
             _targets_line(
@@ -119,18 +116,14 @@ def _targets_devices(
 
 
 def _targets_line(
-    axes: Axes,
-    places: Sequence[SeedGroup],
-    value: Any,
-    *,
-    place: int,
-    between: LineStyleType = "-",
+    axes: Axes, places: Sequence[SeedGroup], value: Any, *, place: int, between: LineStyleType = "-",
     at: Any = lambda one: one.batch,
-) -> None:
+) -> None:  # fmt: skip
     """Draws one series; groups that missed the target are hollow, with an arrow upward."""
     known = [one for one in places if value(one).known]
     made = [Mark(at=at(one), value=value(one), state="hollow" if one.censored else "solid") for one in known]
     marks.line(axes, [mark for mark in made if mark.state == "solid"], place=place, between=between)
+    # Not joined: a line through a lower limit would be a curve that nobody measured.
     marks.line(axes, [mark for mark in made if mark.state == "hollow"], place=place, between="none")
     colour, _ = marks.series_style(place)
     for one in known:

@@ -61,19 +61,16 @@ def _page(
     # A mean with a censored seed is only a lower limit, and a reader must know that before comparing batches.
     if lost := [_not_reached(place) for place in places if place.censored]:
         sections.append(Section("Not reached", lost, Purpose.NOTE, DEFINITION))
+    # The tries are in no mean: the best of several is too good. They are listed, so that the choice can be followed.
     if tried := [trainings.trained_sentence(one) for one in trained if one.rule == trainings.GRID]:
         sections.append(Section("The grid of the tuned learning rates", tried, Purpose.NOTE, DEFINITION))
     return Page(
-        name=folder.name,
-        heading=title,
-        headlines=[sentence for curve in curves for sentence in (_knee(curve), *_seconds(curve))],
-        pictures=pictures,
-        table=fill(_COLUMNS, places, group=lambda place: (place.model, place.rule, place.devices)),
-        sections=sections,
-        definition=DEFINITION,
-        made_from=f"{trainings.TARGETS} and config.json",
+        name=folder.name, heading=title,
+        headlines=[sentence for curve in curves for sentence in (_knee(curve), *_seconds(curve))], pictures=pictures,
+        table=fill(_COLUMNS, places, group=lambda place: (place.model, place.rule, place.devices)), sections=sections,
+        definition=DEFINITION, made_from=f"{trainings.TARGETS} and config.json",
         links=[(CSV, "every training, as CSV")],
-    )
+    )  # fmt: skip
 
 
 def _knee(curve: Curve) -> str:
@@ -86,6 +83,7 @@ def _knee(curve: Curve) -> str:
             f"knee, the training needs twice the least number of steps, {_text(curve.least)}.{noise}{ratio}"
         )
     most = max(place.batch for place in curve.places)
+    # Without a knee the reader still learns on which side of the batches it is, if that is known.
     knee = "too few batches reached the target for a knee"
     if curve.straight:
         knee = f"steps fall as 1/batch over all batches that reached the target, at most {most}: the knee is above them"
@@ -107,7 +105,7 @@ def _seconds(curve: Curve) -> list[str]:
 def _not_reached(place: SeedGroup) -> str:
     blown = sum(one.diverged is not None for one in place.trained)
     how = f", {blown} of them diverged" if blown else ""
-    steps = place.trained[0].steps if blown else max(one.steps for one in place.trained if not one.reached)
+    steps = max(one.steps for one in place.trained if not one.reached)  # those of the budget, also if it diverged
     return (
         f"{place.model}, {place.rule}, batch {place.batch}, {place.devices} "
         f"device{'s' if place.devices > 1 else ''}: {place.censored} of "
@@ -125,7 +123,7 @@ def _text(value: Estimate) -> str:
 
 def _of(get: str, *, rare: bool = False) -> Column:
     """A column of a number; a lower limit if a seed is censored. rare: leave the column out if no group has it."""
-    limited = get in ("steps", "seconds", "joules", "cost")
+    limited = get in ("steps", "seconds", "joules", "cost")  # what a longer training would have more of
 
     def text(place: SeedGroup) -> str:
         value: Estimate = getattr(place, get)
@@ -136,8 +134,10 @@ def _of(get: str, *, rare: bool = False) -> Column:
     return Column(get.replace("_", " "), text, kind=TEXT, terminal=ALWAYS, definition=DEFINITION)
 
 
-def _accuracy(place: SeedGroup) -> float:
-    return math.fsum(one.accuracy or 0.0 for one in place.trained) / len(place.trained)
+def _accuracy(place: SeedGroup) -> float | None:
+    # A seed may diverge before its first evaluation. Unknown is not 0.
+    known = [one.accuracy for one in place.trained if one.accuracy is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 _COLUMNS = (

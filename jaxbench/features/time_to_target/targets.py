@@ -40,7 +40,7 @@ from jaxbench.sweep.progress import heartbeat
 from jaxbench.sweep.run import absolute, begin_session, free_cores
 
 MODULE = "jaxbench.features.time_to_target.worker"
-LONGEST_S = 1e6  # limit for one training
+LONGEST_S = 1e6  # limit for one training, eleven days: a training has no length that could be expected
 
 
 def rates(rule: str, batch: int, *, base_rate: float, base_batch: int, grid: tuple[float, ...]) -> tuple[float, ...]:
@@ -51,6 +51,7 @@ def rates(rule: str, batch: int, *, base_rate: float, base_batch: int, grid: tup
     """
     scale: Callable[[float], float] = float if rule == LINEAR else math.sqrt
     rate = base_rate * scale(batch / base_batch)
+    # Six digits: the rate is in the name of a folder, and rules that give the same rate share it.
     return tuple(float(f"{rate * factor:.6g}") for factor in (grid if rule == TUNED else (1.0,)))
 
 
@@ -96,18 +97,11 @@ class Wanted:
             config.seed, config.optimizer.learning_rate = self.seed, self.rate
             config.mesh.platform, config.mesh.devices = settings.platform, str(self.devices)
             config.train.update(
-                {
-                    "batch": self.batch,
-                    "epochs": model.epochs,
-                    "target": model.target,
-                    "evaluate_every": max(1, steps // settings.evaluations),
-                    "noise_examples": settings.noise_examples,
-                    "strategy": settings.strategy,
-                    "warmup": math.ceil(settings.warmup * steps),
-                    "checkpoint_every": 0,
-                    "keep": 1,
-                }
-            )
+                batch=self.batch, epochs=model.epochs, target=model.target, strategy=settings.strategy,
+                evaluate_every=max(1, steps // settings.evaluations), noise_examples=settings.noise_examples,
+                warmup=math.ceil(settings.warmup * steps),  # in steps; the setting is in epochs
+                checkpoint_every=0, keep=1,  # after each epoch, and only the newest: an ended training needs none
+            )  # fmt: skip
         return config
 
 
@@ -128,6 +122,7 @@ class TargetStudy:
             for devices in counts:
                 with self._process(devices) as worker:  # one for all batches: starting devices takes seconds
                     asked = DescribeModel(experiment=model.experiment, config=model.config.to_dict())
+                    # Only a worker may read the data: a model's code imports jax, and this process starts no devices.
                     known = replace(model, examples=_ask(worker, asked, model.experiment).examples)
                     for rule in self.settings.rule:
                         for batch in self._batches(known, devices, first=rule == self.settings.rule[0]):
@@ -157,6 +152,7 @@ class TargetStudy:
 
     def _tuned(self, model: Model, batch: int) -> float | None:
         """The learning rate that was chosen on a smaller device count."""
+        # The device count changes no result but the order of sums, so one search serves all counts.
         found = (one for one in self.trained.values() if (one.model, one.batch, one.rule) == (model.name, batch, TUNED))
         return next((one.learning_rate for one in found), None)
 
@@ -178,11 +174,9 @@ class TargetStudy:
             config = wanted.config(self.settings)
             before, whole = energy.read(), not folder.exists()  # a killed start's energy is unknown
             order = TrainModel(
-                experiment=wanted.model.experiment,
-                config=config_lib.plain(config),
-                workdir=str(folder),
+                experiment=wanted.model.experiment, config=config_lib.plain(config), workdir=str(folder),
                 command=("jaxbench", *sys.argv[1:]),
-            )
+            )  # fmt: skip
             said = f"{len(self.trained)} trainings ended; now {wanted.folder}"
             with heartbeat(self.console, lambda: said, terminal=True):
                 answer = _ask(worker, order, folder)
@@ -191,10 +185,10 @@ class TargetStudy:
             with writing(folder):
                 used = energy.between(before, energy.read()) if whole else {}
                 write_json(ended, {**_result(folder, wanted, answer), "joules": sum(used.values()) if used else None})
-                shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # an ended training needs none
+                shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # hundreds of them would fill a disk
         found = trainings.parse_trained(json.loads(ended.read_text()), rule=wanted.rule, price_per_hour=self.per_hour)
         self.trained[wanted.folder, wanted.rule] = found
-        with writing(self.folder):
+        with writing(self.folder):  # after each training, so that a report of an interrupted run has all that ended
             trainings.write_trained(self.folder, list(self.trained.values()))
         self.console.print(trainings.trained_sentence(found), highlight=False, soft_wrap=True)
         return found
@@ -204,21 +198,13 @@ class TargetStudy:
         logs = self.folder / "logs"
         logs.mkdir(exist_ok=True)
         setup = Setup(
-            module=MODULE,
-            platform=self.machine["platform"],
-            devices=devices,
-            order=tuple(free_cores()),
+            module=MODULE, platform=self.machine["platform"], devices=devices, order=tuple(free_cores()),
             environment=plan.KEEP_MEMORY,
             concurrent_collectives=1,  # the fewest threads; a step that needs more restarts the worker
-            worker=f"devices{devices}",
-            machine=self.machine,
-            cache=str((self.folder / "compiled").absolute()),
-        )
-        worker = Worker(setup, logs / f"devices{devices}.log")
-        try:
+            worker=f"devices{devices}", machine=self.machine, cache=str((self.folder / "compiled").absolute()),
+        )  # fmt: skip
+        with contextlib.closing(Worker(setup, logs / f"devices{devices}.log")) as worker:
             yield worker
-        finally:
-            worker.close()
 
 
 def _ask(worker: Worker, request: Request[Answer], of: str | Path) -> Answer:
@@ -237,20 +223,15 @@ def _result(folder: Path, wanted: Wanted, answer: HowEnded) -> dict[str, Any]:
     budget = wanted.model.epochs * (wanted.model.examples // wanted.batch)
     done = answer.diverged or (rows[-1]["step"] if rows else 0)
     return {
-        "model": wanted.model.name,
-        "batch": wanted.batch,
-        "devices": wanted.devices,
-        "seed": wanted.seed,
-        "learning_rate": wanted.rate,
-        "target": wanted.model.target,
-        "steps": rows[-1]["step"] if answer.reached else budget,
-        "reached": answer.reached,
-        "diverged": answer.diverged,
-        "accuracy": rows[-1].get("test_accuracy") if rows else None,
+        "model": wanted.model.name, "batch": wanted.batch, "devices": wanted.devices, "seed": wanted.seed,
+        "learning_rate": wanted.rate, "target": wanted.model.target,
+        "steps": rows[-1]["step"] if answer.reached else budget, "reached": answer.reached,
+        "diverged": answer.diverged, "accuracy": rows[-1].get("test_accuracy") if rows else None,
+        # `steps` are those that count, so a kill does not make a batch look slower.
         "step_s": (spent["steps"] + spent["input"]) / 1e9 / done if done else None,
         "noise": [[row["step"], row["gradient_square"], row["noise_trace"]] for row in rows if "noise_trace" in row],
         "folder": wanted.folder,
-    }
+    }  # fmt: skip
 
 
 def models_of(settings: TargetSettings) -> list[Model]:
@@ -262,19 +243,13 @@ def models_of(settings: TargetSettings) -> list[Model]:
         if "measures" in config:
             raise UserError(f"--config.models={name} is not a model: use mlp or cnn, for example.")
         own = config.train
-        found.append(
-            Model(
-                name=Path(name).stem,
-                experiment=absolute(name),
-                config=config,
-                base_rate=float(config.optimizer.learning_rate),
-                base_batch=int(own.batch),
-                epochs=settings.epochs or int(own.epochs),
-                target=settings.target or float(own.target),
-            )
-        )
+        found.append(Model(
+            name=Path(name).stem, experiment=absolute(name), config=config,
+            base_rate=float(config.optimizer.learning_rate), base_batch=int(own.batch),
+            epochs=settings.epochs or int(own.epochs), target=settings.target or float(own.target),
+        ))  # fmt: skip
     names = [model.name for model in found]
-    if twice := {name for name in names if names.count(name) > 1}:
+    if twice := {name for name in names if names.count(name) > 1}:  # the name is a part of each training's folder
         raise UserError(f"--config.models has two models of the name '{min(twice)}': rename one of the files.")
     return found
 
@@ -296,6 +271,7 @@ def dry_run(config: ConfigDict, console: Console) -> None:
 
 def _size(settings: TargetSettings, models: Sequence[Model], counts: Sequence[int]) -> str:
     each = len(settings.batches) * settings.seeds
+    # Of a grid, the first seed on the first device count tries all rates; one of them is the one that it keeps.
     tried = len(settings.batches) * (len(settings.rates) - 1) if TUNED in settings.rule else 0
     total = len(models) * (len(counts) * each * len(settings.rule) + tried)
     return (
@@ -314,6 +290,7 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console, pe
     folder = RunFolder.begin(workdir, config_lib.plain(config))
     try:
         begin_session(folder, _session(experiment, settings, models, machine, counts))
+        # Before hours of training: whoever asked for too many sees it in time.
         title = f"{settings.experiment}: {_size(settings, models, counts)}, into {workdir}"
         console.print(title, highlight=False, soft_wrap=True)
         for note in folder.notes:
@@ -346,6 +323,6 @@ def _session(
                     "target": model.target,
                 } for model in models
             },
-            "points": [],
+            "points": [],  # readers of a plan expect the field
         },
     }  # fmt: skip

@@ -62,6 +62,8 @@ class Trainer:
 
 def made(setup: Setup, devices: list[jax.Device]) -> Trainer:
     """The trainer. All its trainings share the folder of compiled programs."""
+    # Seeds and learning rates are numbers of the same program. The limits, as they are by default, would leave out
+    # small programs, which most of these are.
     jax.config.update("jax_compilation_cache_dir", setup.cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -77,7 +79,7 @@ def carry_out(trainer: Trainer, request: Request) -> Examples | HowEnded:
         return Examples(examples=count(read_data(workload, seed=config.seed).train))
     assert isinstance(request, TrainModel)
     train = TrainSetup(workdir=request.workdir, command=request.command, begun_ns=time.time_ns())
-    console = Console(file=io.StringIO())
+    console = Console(file=io.StringIO())  # the parent prints one line for each training, and stdout has the answers
     try:
         result = trained(
             request.experiment, request.config, train, trainer.devices, trainer.machine, console, ProcessRole()

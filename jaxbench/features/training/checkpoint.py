@@ -51,7 +51,7 @@ def named_leaves(tree: PyTree) -> dict[str, np.ndarray]:
     """{"params.hidden.kernel": array}, in the tree's own order."""
     pairs, _ = jax.tree_util.tree_flatten_with_path(tree)
     named = {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in pairs}
-    if len(named) < len(pairs):
+    if len(named) < len(pairs):  # {"a.b": x, "a": {"b": y}}: one of the two would silently not be saved
         raise ValueError("two leaves of the tree have the same name")
     return named
 
@@ -61,6 +61,7 @@ def sha256(leaves: Mapping[str, Any]) -> str:
     digest = hashlib.sha256()
     for name in sorted(leaves):
         leaf = np.ascontiguousarray(leaves[name]).reshape(np.shape(leaves[name]))  # shape () had become (1,)
+        # The zeros end each part, so that no two trees give the same bytes.
         digest.update(f"{name}\0{leaf.dtype.name}\0{leaf.shape}\0".encode())
         digest.update(leaf.tobytes())
     return digest.hexdigest()
@@ -123,10 +124,11 @@ class Writer:
         if members.leads:
             with _writing(self._folder):
                 self._folder.mkdir(parents=True, exist_ok=True)
-                for path in _unfinished(self._folder):
+                for path in _unfinished(self._folder):  # of a start that was killed while it saved
                     shutil.rmtree(path)
-        members.barrier()
+        members.barrier()  # nobody may begin to write what the leader is about to remove
         self._quiet = contextlib.ExitStack()
+        # One thread: a newer checkpoint is never sealed before an older one.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._saving: Future[None] | None = None
 
@@ -170,6 +172,7 @@ class Writer:
             # The rename is atomic: a kill leaves either a complete checkpoint or a .part, which the next start removes.
             os.rename(part, part.with_suffix(""))
             self._on_sealed(time.perf_counter() - saved)
+            # After the rename: at any moment at least `keep` sealed checkpoints are on the disk.
             for step in saved_steps(self._folder)[self._keep :]:
                 shutil.rmtree(self._folder / str(step))
         # All wait for the seal: a process that went on could end, and the others with it, before the rename.
@@ -184,10 +187,7 @@ class Writer:
 
 
 def _shared_out(leaves: dict[str, np.ndarray], members: ProcessGroup) -> dict[str, jax.Array]:
-    """The arrays, split over one device of each process along the first dimension that divides.
-
-    So each process writes its part.
-    """
+    """The arrays, split over one device of each process along the first dimension that divides: its part to write."""
     # One device per process is enough: the state is in host memory, and its parts only say who writes what.
     count = len(members.processes)
     firsts = [next(d for d in jax.devices() if d.process_index == process) for process in members.processes]
@@ -263,14 +263,14 @@ def _read(path: Path, like: TrainState, members: ProcessGroup) -> tuple[TrainSta
     header = members.on_leader(lambda: _checked(path, leaves))
     if "damaged" in header:
         raise _Damaged(header["damaged"])
-    values = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in leaves.items()}
+    values = {name: np.empty(leaf.shape, leaf.dtype) for name, leaf in leaves.items()}  # empty arrays stay as they are
     stored = {name: leaf for name, leaf in values.items() if leaf.size}
     try:
         values.update(ocp.load(path / STATE, stored, checkpointable_name=STATE))
         # The leader has checked the files. Each process also checks the values that it has read.
         same = sha256(values) == header["sha256"]
     except OSError as error:
-        same = False
+        same = False  # not raised here: the other processes wait for this one's answer
         if members.alone:
             raise _on_disk(path, error) from error
     if not members.all(same):
@@ -281,7 +281,7 @@ def _read(path: Path, like: TrainState, members: ProcessGroup) -> tuple[TrainSta
 def _checked(path: Path, leaves: dict[str, np.ndarray]) -> Header:
     """The header of a checkpoint if its files are those that were saved; otherwise {"damaged": reason}."""
     try:
-        header = _read_seal(path)
+        header = _read_seal(path)  # first: it has the hashes, and its own
         for name, digest in header["files"].items():
             if _file_sha256(path / name) != digest:
                 raise _Damaged(f"{name} is not the file that was saved")
@@ -289,7 +289,16 @@ def _checked(path: Path, leaves: dict[str, np.ndarray]) -> Header:
         return {"damaged": str(_on_disk(path, error))}
     except _Damaged as error:
         return {"damaged": str(error)}
-    _require_same_shapes(path, header["shapes"], shapes(leaves))
+    # Another model is not damage: skipping to an older checkpoint would only delay the same answer.
+    saved, expected = header["shapes"], shapes(leaves)
+    different = sorted(name for name in saved.keys() | expected.keys() if saved.get(name) != expected.get(name))
+    if different:
+        name = different[0]
+        old, new = saved.get(name, "absent"), expected.get(name, "absent")
+        raise UserError(
+            f"checkpoint {path} is of another model or optimizer ({name} was {old} and is now {new}; {len(different)} "
+            f"of {len(saved)} arrays differ): choose a new --workdir."
+        )
     return header
 
 
@@ -320,35 +329,22 @@ def _file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _require_same_shapes(path: Path, saved: dict[str, str], expected: dict[str, str]) -> None:
-    different = sorted(name for name in saved.keys() | expected.keys() if saved.get(name) != expected.get(name))
-    if different:
-        name = different[0]
-        old, new = saved.get(name, "absent"), expected.get(name, "absent")
-        raise UserError(
-            f"checkpoint {path} is of another model or optimizer ({name} was {old} and is now {new}; {len(different)} "
-            f"of {len(saved)} arrays differ): choose a new --workdir."
-        )
-
-
 def _move_aside(path: Path) -> None:
     """Moves a checkpoint into the sibling folder "<folder>.damaged". It is kept there, but no longer counts."""
     aside = path.parent.with_name(f"{path.parent.name}.damaged")
     aside.mkdir(exist_ok=True)
     target, number = aside / path.name, 1
-    while target.exists():
+    while target.exists():  # the same step may be damaged again after it was trained again
         target, number = aside / f"{path.name}.{number}", number + 1
     path.rename(target)
 
 
 @contextlib.contextmanager
 def _quiet_orbax() -> Iterator[None]:
-    """Drops orbax's log messages below warnings unless --verbosity=1.
-
-    Errors of its threads are dropped too, because this process raises them as well.
-    """
+    """Drops orbax's log messages below warnings, and the errors of its threads, unless --verbosity=1."""
 
     def keep(record: logging.LogRecord) -> bool:
+        # orbax logs the stack of each error of its threads, and then raises it where this process waits.
         raised_here = record.exc_info is not None and "_SignalingThread" in str(record.msg)
         noise = "orbax" in record.pathname and (raised_here or record.levelno < logging.WARNING)
         return not noise or absl.logging.get_verbosity() >= absl.logging.DEBUG

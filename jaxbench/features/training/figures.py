@@ -56,11 +56,11 @@ def draw_learning(sides: Mapping[str, Sequence[LearningCurve]], *, title: str) -
 def _learning_line(axes: Axes, one: LearningCurve, what: str, over: str, place: int, *, dotted: bool = False) -> None:
     colour, marker = marks.series_style(place)
     x, y = one.series(what, over)
-    few = len(x) <= 40
+    few = len(x) <= 40  # more markers would hide the line
     axes.plot(x, y, color=colour, linestyle=":" if dotted else "-", marker="" if dotted or not few else marker)
 
 
-MOST = 10**5  # devices
+MOST = 10**5  # devices: six times those of the published failure rate
 SLOW = 60.0, 600.0  # (seconds that a checkpoint blocks, seconds of a restart) of a large model: assumed, not measured
 LEAST_S = 600.0  # from shorter trainings, checkpoint and restart costs cannot be carried over to large ones
 _NAMED = 6  # parts of the bar with their own style; the smallest parts share one
@@ -71,7 +71,7 @@ def draw_goodput(spent: Mapping[str, int], costs: Costs | None, *, title: str) -
     """Above: the wall time of the training, over all its starts. Below, for trainings of ten minutes or more: the
     expected goodput (share of time in steps that count) with the measured costs of a checkpoint and a restart, if the
     failure of any device ends the job."""
-    if sum(spent.values()) / 1e9 < LEAST_S:
+    if sum(spent.values()) / 1e9 < LEAST_S:  # mostly starting and compiling
         costs = None
     sheet = Sheet(2, 1, heights=[0.75, 2.2]) if costs else Sheet(heights=0.75)
     parts = _bar(sheet.panels[0, 0], spent)

@@ -29,7 +29,7 @@ from jaxbench.records.manifest import Machine
 
 CHECKPOINTS = "checkpoints"
 SEEN_LIMIT_S = 5.0  # for a file system of several hosts to show a new file on all of them
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a full disk, a quota, and a limit on the size of a file
 
 # Fields that change the result at most by the order of sums, and fields that only measurements read. They may change.
 FREE = (
@@ -39,8 +39,10 @@ FREE = (
 )
 FREE_GROUPS = ("mesh.", "measure.", "report.")
 # Fields that the config of an older jaxbench lacks, with the value that it used.
-ADDED = {"train.warmup": 0, "train.evaluate_every": 0, "train.noise_examples": 0}
-ADDED_WORDS = {"train.metric": trainings.ACCURACY, "train.mode": trainings.AUTO}
+ADDED: dict[str, Any] = {
+    "train.warmup": 0, "train.evaluate_every": 0, "train.noise_examples": 0,
+    "train.metric": trainings.ACCURACY, "train.mode": trainings.AUTO,
+}  # fmt: skip
 MAY_GROW = ("train.epochs", "train.target")  # the target of a loss may only fall
 
 
@@ -59,7 +61,7 @@ def locked_folder(folder: Path, config: dict[str, Any], members: ProcessGroup = 
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(store.lock_folder(folder))
-        _claim(folder, json.loads(json.dumps(config, default=str)))
+        _claim(folder, json.loads(json.dumps(config, default=str)))  # as it will be read: a tuple becomes a list
 
     with contextlib.ExitStack() as stack:
         # The lock must be held by one process for all: the others would refuse each other.
@@ -117,11 +119,13 @@ def _claim(folder: Path, config: dict[str, Any]) -> None:
 def _require_continuation(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     wrong = []
     for name in sorted(old.keys() | new.keys()):
-        before, now = (fields.get(name, {**ADDED, **ADDED_WORDS}.get(name)) for fields in (old, new))
+        before, now = (fields.get(name, ADDED.get(name)) for fields in (old, new))
         # Equal results are what counts: a field that changes at most the order of sums may differ.
         if before == now or name in FREE or name.startswith(FREE_GROUPS):
             continue
-        falls = name == "train.target" and trainings.minimised(*({**ADDED_WORDS, **new}[word] for word in ADDED_WORDS))
+        words = {**ADDED, **new}
+        falls = name == "train.target" and trainings.minimised(words["train.metric"], words["train.mode"])
+        # More epochs, or a target that is harder to reach, leave every step that was trained as it is.
         if name in MAY_GROW and before is not None and now is not None and (now < before if falls else now > before):
             continue
         only = f", but may only {'fall' if falls else 'grow'}" if name in MAY_GROW else ""
@@ -169,17 +173,12 @@ class Session:
 
     def facts(self) -> dict[str, Any]:
         """The facts about this start that its checkpoints store."""
-        return {
-            "devices": self.devices,
-            "processes": self.processes,
-            "strategy": self.strategy,
-            "layout": self.layout,
-            "experiment_file": self.experiment_file,
-            "experiment_sha256": self.experiment_sha256,
-        }
+        names = ("devices", "processes", "strategy", "layout", "experiment_file", "experiment_sha256")
+        return {name: getattr(self, name) for name in names}
 
     def require_same_experiment(self, progress: dict[str, Any]) -> None:
         """Raises UserError if `progress`, that of a checkpoint or {}, comes from another experiment file."""
+        # By content: the file may have moved, and an edit may change the model without changing a shape.
         if progress.get("experiment_sha256", self.experiment_sha256) != self.experiment_sha256:
             raise UserError(
                 f"the experiment file '{self.experiment_file}' has changed since this training started, or a module "
@@ -215,6 +214,7 @@ def record(folder: Path, session: Session, members: ProcessGroup, *, step: int) 
             return
         manifest = RunFolder(folder).manifest()
         then = flatten(manifest)
+        # Measured facts of the identity vary a little from start to start: `identity.differences` allows for that.
         facts = {name: value for name, value in flatten(session.machine).items() if not name.startswith("identity.")}
         changed = {name: value for name, value in facts.items() if then.get(name) != value}
         changed |= {name: now for name, (_, now) in identity.differences(manifest, session.machine).items()}

@@ -27,7 +27,7 @@ from jaxbench.statistics.bootstrap import Estimate
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """The costs of checkpoints and failures in seconds, as `measured` finds them.
+    """The costs of checkpoints and failures in seconds, as `measured_costs` finds them.
 
     Attributes:
       interval_s: progress (steps, waiting for input, evaluating) between two checkpoints.
@@ -77,7 +77,7 @@ def at_devices(costs: Costs, *, devices: int, failures_per_device_hour: float) -
 
     A failure of any device ends the job. The measured costs are assumed not to depend on the number of devices.
     """
-    mtbf_s = HOUR_S / (devices * failures_per_device_hour)
+    mtbf_s = HOUR_S / (devices * failures_per_device_hour)  # rates of independent Poisson processes add up
     best = daly(costs.checkpoint_s, mtbf_s)
     return best, expected_goodput(replace(costs, interval_s=best), mtbf_s)
 
@@ -90,7 +90,7 @@ def measured_costs(starts: Sequence[Start]) -> Costs | None:
     starts = list(starts)
     saves = sum(len(start.saves) for start in starts)
     kept = {save.step for of_start in trainings.kept_saves(starts) for save in of_start}
-    sealed = sum(start.sealed for start in starts)
+    sealed = sum(start.sealed for start in starts)  # fewer than `saves` if a kill came before the rename
     spent = trainings.totals(starts)
     if not (kept and sealed and spent["steps"]):
         return None
@@ -100,16 +100,13 @@ def measured_costs(starts: Sequence[Start]) -> Costs | None:
     whole = sum(start.ns[kind] for start in starts for kind in ("steps", "input", "evaluation"))
     useful = sum(start.ns["steps"] for start in starts) / whole
     return Costs(
-        interval_s=spent["steps"] / useful / len(kept) / 1e9,
+        interval_s=spent["steps"] / useful / len(kept) / 1e9,  # of steps that count: repeated ones are no progress
         checkpoint_s=spent["checkpoint"] / saves / 1e9,
         latency_s=sum(start.sealing_ns for start in starts) / sealed / 1e9,
         restart_s=before / len(trained) / 1e9,
         down_s=statistics.median(trainings.idle_ns(starts) or [0]) / 1e9,
         useful=useful,
     )
-
-
-THOUSAND = 1000
 
 
 def of_steps(step_s: Estimate, steps: int, per_hour: float) -> Estimate:
@@ -127,8 +124,7 @@ def steps_to_target(run: Path, config: Mapping[str, Any]) -> dict[int, int]:
     for metrics in sorted(run.resolve().parent.glob("*/metrics.jsonl")):
         with contextlib.suppress(UserError, OSError, ValueError, KeyError, TypeError):
             trained = json.loads((metrics.parent / "config.json").read_text(encoding="utf-8"))
-            same = all(trained[name] == config[name] for name in ("experiment", "model") if name in config)
-            if not same or trained["experiment"] != config["experiment"]:
+            if not all(trained[name] == config[name] for name in ("experiment", "model") if name in config):
                 continue
             training = trainings.read_curve(metrics.parent)
             if row := training.at_target():
@@ -145,7 +141,7 @@ def price_sentences(
         step = row.timing.step_s
         if not step.known or row.wrong:  # a step that computes something else has no price
             continue
-        thousand = _money(of_steps(step, THOUSAND, per_hour))
+        thousand = _money(of_steps(step, 1000, per_hour))
         steps = to_target.get(row.point.global_batch)
         if steps is None:
             target = (

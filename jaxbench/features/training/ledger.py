@@ -44,14 +44,9 @@ class TimeLedger:
     """
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        begun_ns: int,
-        kept: bool = True,
-        wall: Clock = time.time_ns,
+        self, folder: Path, *, begun_ns: int, kept: bool = True, wall: Clock = time.time_ns,
         clock: Clock = time.monotonic_ns,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """begun_ns: Unix time in ns at which this start began. kept: whether the ledger is written; only one of several
         processes writes it.
 
@@ -87,7 +82,7 @@ class TimeLedger:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._ended.set()
         self._thread.join()
-        if error is None:
+        if error is None:  # an error may be that of a full disk, which a last line would meet again
             self.write()
 
     @contextlib.contextmanager
@@ -102,7 +97,7 @@ class TimeLedger:
     def rename(self, kind: str) -> None:
         """Books the time since the current context began under `kind` instead."""
         with self._lock:
-            self.kind = kind
+            self.kind = kind  # the time is booked when the context ends, under the kind that it has then
 
     def _switch(self, kind: str) -> str:
         """Begins a context of `kind`. Returns the kind of the previous context."""
@@ -110,7 +105,7 @@ class TimeLedger:
             now, before = self._clock(), self.kind
             self._ns[before] += now - self._since
             self.kind, self._since = kind, now
-            self.ticks += 1
+            self.ticks += 1  # a process that does not change what it is doing may hang (`run.Watch`)
             return before
 
     def sealed(self, seconds: float) -> None:
@@ -124,7 +119,7 @@ class TimeLedger:
         with self._lock, writing(self._folder):
             if not self._silent:
                 os.truncate(self._path, self._at)
-            self._silent = True
+            self._silent = True  # the thread would write again
 
     def write(self, *, saving: bool = False) -> None:
         """Appends a line. saving: a checkpoint of `step` begins. Raises UserError when the disk is full."""
@@ -137,11 +132,12 @@ class TimeLedger:
                 "saving": saving, "sealed": self._sealed, "sealing_ns": self._sealing_ns, "finished": self.finished,
                 "ns": ns,
             }  # fmt: skip
-            with writing(self._folder), open(self._path, "ab", buffering=0) as file:  # one call of the system
+            # One call of the system appends the line, so a kill leaves all of it or none.
+            with writing(self._folder), open(self._path, "ab", buffering=0) as file:
                 file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def _beat(self) -> None:
-        first, pause_s = self._clock(), SHORTEST_BEAT_S
+        first, pause_s = self._clock(), SHORTEST_BEAT_S  # short at first: a start may be killed after a second
         with contextlib.suppress(UserError):  # a full disk: the training thread meets and reports it too
             while not self._ended.wait(pause_s):
                 self.write()

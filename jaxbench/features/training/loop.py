@@ -35,7 +35,8 @@ from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads.data import order
 
-LOOK_S, MOST_STEPS = 0.5, 1000  # between two exchanges of the processes; each takes a thousandth of a second
+# Seconds, and at most steps, between two exchanges of the processes. An exchange takes a thousandth of a second.
+LOOK_S, MOST_STEPS = 0.5, 1000
 
 
 class Stop:
@@ -67,7 +68,7 @@ class Stop:
             signal.signal(*self._before.popitem())
 
     def __exit__(self, *error: object) -> None:
-        self._restore()  # so that a second signal acts at once
+        self._restore()
 
 
 def of_signals() -> Stop:
@@ -94,6 +95,7 @@ class Agreed:
         elif step >= self._next and self.name is None:
             now = self._clock()
             step_s = (now - self._looked) / max(1, step - self._last)
+            # The first exchange comes after one step, before there is a step time to go by.
             ahead = max(1, min(MOST_STEPS, int(LOOK_S / max(step_s, 1e-6)))) if self._last else 1
             answers = self._members.all_gather([self._stop.name, ahead])
             self.name = next((name for name, _ in answers if name), None)
@@ -106,7 +108,7 @@ class Clock:
     """Seconds of work, and the part of them that was spent compiling, summed over resumes."""
 
     def __init__(self, elapsed_s: float = 0.0, compile_s: float = 0.0):
-        self._begun = time.perf_counter() - elapsed_s
+        self._begun = time.perf_counter() - elapsed_s  # as if it had run without a break
         self.compile_s = compile_s
 
     @property
@@ -127,16 +129,9 @@ class TrainLoop:
     """One training with one program, from a restored or a fresh state until it ends or a signal stops it."""
 
     def __init__(
-        self,
-        workload: TrainWorkload,
-        program: Program,
-        ledger: TimeLedger,
-        *,
-        plan: Plan,
-        data: Dataset,
-        restored: Restored,
-        session: Session,
-    ):
+        self, workload: TrainWorkload, program: Program, ledger: TimeLedger, *, plan: Plan, data: Dataset,
+        restored: Restored, session: Session,
+    ):  # fmt: skip
         """Creates and places the state, and compiles step and evaluation.
 
         Raises MoreCollectives if the step could hang because this process has too few threads for its collectives.
@@ -159,7 +154,7 @@ class TrainLoop:
                 compiled = program.step.lower(self.state, batch).compile(options or None)
         require_threads(program.mesh.size, concurrent_collectives(parse(compiled.as_text())))
         self._step: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]] = compiled
-        host = self._host_state()
+        host = self._host_state()  # a collective in several processes: all of them call it
         self.step = ledger.step = int(host.step)
         self._newest: Any = None  # something that the newest step returned
         device = program.mesh.devices.flat[0]
@@ -168,7 +163,9 @@ class TrainLoop:
                 state: dict[str, Any] = {"params": host.params, "model_state": host.model_state, "device": device}
                 self.evaluate = Evaluator(workload, data.test, **state)
                 self.noise = NoiseMeter(workload, data.train, plan=plan, **state) if plan.noise_examples else None
-            self.members.barrier()  # after compiling: some collectives wait for half a minute only
+            # Only the first process compiles these. Without a barrier the others would begin the first step, and some
+            # collectives wait for half a minute only.
+            self.members.barrier()
 
     def run(
         self, log: MetricLog, writer: Writer, *, facts: dict[str, Any], console: Console, stop: Stop
@@ -194,7 +191,7 @@ class TrainLoop:
                     with ledger.doing("evaluation"):
                         self._evaluated(host, log)
                         self.members.barrier()  # the other processes wait here
-                    bar.refresh()
+                    bar.refresh()  # so that the bar and the line below show the same step
                     if self.members.leads and self.plan.saves(self.step):
                         row, metric = log.rows[-1], self.plan.metric
                         console.print(
@@ -209,7 +206,7 @@ class TrainLoop:
                     continue  # an evaluation between two checkpoints: after a kill it is done again, from the older one
                 ledger.write(saving=True)  # a restart from this checkpoint keeps the steps up to here
                 means = self.means.to_json()
-                with ledger.doing("checkpoint"):
+                with ledger.doing("checkpoint"):  # only what blocks the steps; the rest is done in the background
                     writer.save(host, {"rows": log.rows, "means": means, **facts, **self.clock.to_json()})
                     if agreed.name or finished:
                         writer.wait()
@@ -219,7 +216,7 @@ class TrainLoop:
         per_epoch = self.plan.steps_per_epoch
         epoch, position = divmod(self.step, per_epoch)
         batches = order(self.plan.examples, self.plan.batch, seed=self.plan.seed, epoch=epoch)
-        for rows in batches[position:]:
+        for rows in batches[position:]:  # an epoch that was interrupted continues with the same order
             # Set per step: the mesh must not stay set while the caller runs between two steps.
             with jax.set_mesh(self.program.mesh):
                 batch = self._batch(rows)
@@ -256,7 +253,8 @@ class TrainLoop:
         tested = {f"test_{name}": value for name, value in self.evaluate(host.params, host.model_state).items()}
         row = {"epoch": epoch, "step": self.step, **trained, **tested, **self.clock.to_json()}
         number = len(log.rows) + 1
-        # number & (number - 1) is 0 for powers of two.
+        # At powers of two, where number & (number - 1) is 0: the noise scale grows over a training, and measuring it
+        # costs as much as several steps.
         if self.noise and (number & (number - 1) == 0 or self.plan.finished(self.step, [row])):
             row |= self.noise(host.params, host.model_state, step=self.step)
         log.add(row)

@@ -55,6 +55,7 @@ class EpochMeans:
             return
         step, metrics = self._newest
         self._newest = None
+        # Under pmap each device has a copy; the strategies have made them equal.
         values = {name: float(multihost.here(value).flat[0]) for name, value in metrics.items()}
         if not math.isfinite(values["loss"]):
             remedy = "lower --config.optimizer.learning_rate and choose a new --workdir"
@@ -77,7 +78,7 @@ class EpochMeans:
 
 
 class MetricLog:
-    """metrics.jsonl: one JSON object per epoch, on the disk before the next epoch begins."""
+    """metrics.jsonl: one JSON object per evaluation, on the disk before the next step."""
 
     def __init__(self, folder: Path, rows: list[Row], *, tensorboard: bool):
         """Sets the file to `rows`, those of the checkpoint: removes rows written after it and restores lost rows.
@@ -90,6 +91,7 @@ class MetricLog:
         self._folder = folder
         path = folder / METRICS
         with writing(folder):
+            # Rows after the checkpoint come again, as the steps do. Kept, they would be in the file twice.
             write_atomic(path, "".join(_line(row) for row in rows))
             self._file = open(path, "a")
 
@@ -128,6 +130,7 @@ def _board(folder: Path, *, first_step: int) -> Any:
         )
     from tensorboardX import SummaryWriter  # late: an optional extra
 
+    # purge_step hides what a killed start wrote after its newest checkpoint.
     return SummaryWriter(str(folder / "tensorboard"), purge_step=first_step or None)
 
 
@@ -142,7 +145,7 @@ class Evaluator:
     ):
         """Compiles."""
         self._device = device
-        self._key = jax.device_put(np.zeros(2, np.uint32), device)
+        self._key = jax.device_put(np.zeros(2, np.uint32), device)  # the same each time, so that evaluations compare
         examples = len(next(iter(test.values())))
         # The last chunk is shorter instead of padded, so that the means need no mask. It costs a second compilation.
         cuts = [slice(at, min(at + CHUNK, examples)) for at in range(0, examples, CHUNK)]
@@ -189,15 +192,9 @@ class NoiseMeter:
     """Compiled gradients of parts of the training set."""
 
     def __init__(
-        self,
-        workload: TrainWorkload,
-        train: dict[str, np.ndarray],
-        *,
-        plan: Plan,
-        params: PyTree,
-        model_state: PyTree,
+        self, workload: TrainWorkload, train: dict[str, np.ndarray], *, plan: Plan, params: PyTree, model_state: PyTree,
         device: Any,
-    ):
+    ):  # fmt: skip
         """Compiles the gradients. Raises UserError when the examples do not divide into parts."""
         asked = plan.noise_examples
         if asked % PARTS:
@@ -215,7 +212,7 @@ class NoiseMeter:
             return sum((jnp.vdot(x, x).astype(jnp.float32) for x in jax.tree.leaves(tree)), jnp.zeros(()))
 
         arguments = jax.device_put((params, model_state), device)
-        batch, key = self._batch(np.zeros(self._part, np.int64)), self._key(0, 0)
+        batch, key = self._batch(np.zeros(self._part, np.int64)), self._key(0, 0)  # for their shapes
         self._gradient = jax.jit(gradient).lower(*arguments, batch, key).compile()
         self._zero = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), arguments[0])
         self._added = jax.jit(added).lower(self._zero, self._zero).compile()
@@ -238,6 +235,7 @@ class NoiseMeter:
         drawn = (words(count, self._plan.seed, step, DRAWN) % np.uint64(examples)).astype(np.int64)
         arguments = jax.device_put((params, model_state), self._device)
         total, squares = self._zero, []
+        # The parts are the small batches, and all of them the large one, so no example is computed twice.
         for number, rows in enumerate(drawn.reshape(PARTS, self._part)):
             grads = self._gradient(*arguments, self._batch(rows), self._key(step, number))
             total, each = self._added(total, grads)

@@ -34,7 +34,7 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
     starts = trainings.read_ledger(folder)
     if not starts:
         raise UserError(f"'{folder}' has no {trainings.LEDGER}: give the folder of a 'jaxbench train'.")
-    trainings.require_possible(starts)
+    trainings.require_possible(starts)  # a table that does not add up must not be shown
     costs = goodput.measured_costs(starts)
     config = RunFolder(folder).config()
     name, looks = str(config.get("experiment", folder.name)), canvas.look_of(config, look)
@@ -49,16 +49,12 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
     files = canvas.render(lambda: draw_goodput(spent, costs, title=title), looks)
     canvas.write(files, folder / "figures", draw_goodput.name)
     made = Page(
-        name=name,
-        heading=title,
-        headlines=[answer],
+        name=name, heading=title, headlines=[answer],
         pictures=[*pictures, Picture(name=draw_goodput.name, svg=files["svg"], caption=draw_goodput.caption)],
-        table=_table(spent),
-        sections=_sections(costs),
-        definition=GOODPUT,
+        table=_table(spent), sections=_sections(costs), definition=GOODPUT,
         sources=[("Account, by start", [_numbers(start) for start in starts])],
         made_from=f"{trainings.LEDGER} and config.json",
-    )
+    )  # fmt: skip
     write_atomic(folder / PAGE, page.render(made))
     if console is not None:
         page.show(made, console)

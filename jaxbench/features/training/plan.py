@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def steps_per_epoch(self) -> int:
-        return self.examples // self.batch
+        return self.examples // self.batch  # the rest of an epoch is left out: a smaller batch would be another program
 
     @property
     def steps(self) -> int:
@@ -56,6 +56,7 @@ class Plan:
 
     def evaluates(self, step: int) -> bool:
         """Whether there is an evaluation after `step`; always after the last one."""
+        # The last step may lie between two evaluations, and nobody would know whether it reached the target.
         return step % (self.evaluate_every or self.steps_per_epoch) == 0 or step == self.steps
 
     def saves(self, step: int) -> bool:
@@ -72,6 +73,7 @@ class Plan:
 def read_plan(config: ConfigDict, examples: int) -> Plan:
     """Parses ``config.seed`` and ``config.train``. Raises UserError naming the field, the value and a legal one."""
     train = config.train
+    # `get`: the config of a time-to-target run, or of an older jaxbench, has not all of these fields.
     for field, value, lower in (
         ("seed", config.seed, 0),
         ("train.batch", train.batch, 1),

@@ -81,7 +81,7 @@ class Watch:
 
     def silent(self, now: float, limit_s: float) -> int | None:
         """The process that has been silent longest, and for longer than `limit_s`."""
-        open_ = [(seen.heard, i) for i, seen in enumerate(self._seen) if not seen.done]
+        open_ = [(seen.heard, i) for i, seen in enumerate(self._seen) if not seen.done]  # the others send nothing more
         heard, process = min(open_, default=(now, 0))
         return process if now - heard > limit_s else None
 
@@ -90,9 +90,11 @@ class Watch:
         if (process := self.silent(now, self._limit_s)) is not None:
             return process, f"gave no sign of life for {self._limit_s:g} s (--fault_timeout)"
         left = [(i, seen) for i, seen in enumerate(self._seen) if not seen.done]
+        # One process that compiles or evaluates keeps all others waiting in a step, so the long limit holds for all.
         limit_s = self._limit_s if all(seen.kind in WAITS for _, seen in left) else max(LONG_S, self._limit_s)
         if not left or now - max(seen.moved for _, seen in left) <= limit_s:
             return None
+        # All stand still, and the one that is furthest behind is the one that the others wait for.
         process, last = min(left, key=lambda each: (each[1].step, each[1].ticks))
         return process, (
             f"did not advance after step {last.step} ({last.kind}), and the others waited {limit_s:g} s; if a "
@@ -120,7 +122,7 @@ class Lost(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class _Failure:
-    """How one process failed. explains: of several failures, the one with the least explains best."""
+    """How one process failed. explains: a rank; of several failures, the lowest explains best what happened."""
 
     reason: str
     explains: int
@@ -131,15 +133,7 @@ class _Failure:
 class Team:
     """The workers (`worker`) of a training. They are killed when the context ends."""
 
-    def __init__(
-        self,
-        setup: Setup,
-        slots: Sequence[int],
-        *,
-        limit_s: float,
-        logs: Path,
-        followers: Followers | None,
-    ):
+    def __init__(self, setup: Setup, slots: Sequence[int], *, limit_s: float, logs: Path, followers: Followers | None):
         """Starts the workers. setup: of each, with `train`. limit_s: see `Watch`.
 
         slots: the processes of the launch that take part, or without a launch the numbers of the workers.
@@ -163,7 +157,7 @@ class Team:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for child in self._children:
+        for child in self._children:  # all at once: `close` waits for one, and the others would wait for it, too
             child.let_go() if error[0] is None else child.kill()
         for child in self._children:
             child.close()
@@ -172,7 +166,7 @@ class Team:
         """The exit code of the first process, once all have ended without a fault. Raises Lost and MoreCollectives."""
         forwarded = False
         while len(self._done) < len(self._children):
-            if stop.name and not forwarded:
+            if stop.name and not forwarded:  # to all: they agree on a step, whichever hears it first
                 forwarded = True
                 for child in self._children:
                     child.send(line_of(StopBy(name=stop.name)))
@@ -184,7 +178,7 @@ class Team:
 
     def _hear(self, number: int, line: Fields | None, console: Console) -> None:
         if line is None:
-            code, how = self._children[number].end()
+            code, how = self._children[number].end()  # its output has ended without a `Done`
             # JAX aborts a process after it has missed another one, so these codes explain less than any other end.
             explains = 2 if code in (-signal.SIGABRT, 1) and "gone" not in how else 0
             self._fail(number, _Failure(reason=how, explains=explains, detail=self._children[number].log_tail()))
@@ -211,7 +205,7 @@ class Team:
         if not self._failed:
             self._first_failed = time.monotonic()
         self._failed[number] = failure
-        self._watch.done(number)
+        self._watch.done(number)  # a process that has failed is not to be found silent as well
 
     def _raise_if_lost(self) -> None:
         """Raises Lost once it is known which process failed."""
@@ -230,6 +224,7 @@ class Team:
         if failure.explains > 1:
             if waited < (EXPLAINED_BY_FOLLOWERS_S if self._followers else EXPLAINED_S):
                 return
+            # A process that was stopped, or lost its host, sends no failure: the others noticed it first.
             if (silent := self._watch.silent(now, 3 * self._beat_s)) is not None:
                 raise self._lost(silent, f"gave no sign of life{self._stopped(silent)}")
         elif failure.explains == 1 and waited < EXPLAINED_S and len(self._failed) < len(self._children):
@@ -262,7 +257,6 @@ class Before:
         default_factory=lambda: os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     )
 
-    # A new process is needed, because XLA makes its thread pool once, when the backend starts.
     def restart(self, collectives: int, workdir: Path, console: Console) -> NoReturn:
         """Runs the same command again in `workdir`, with threads for `collectives` collectives. Does not return."""
         text = f"{collectives} collectives of the step can wait at once: starting again with threads for them."
@@ -271,7 +265,7 @@ class Before:
         if self.cores is not None:  # this process is pinned by now, and its successor would inherit the pins
             os.sched_setaffinity(0, self.cores)
         command = [sys.executable, *sys.orig_argv[1:]]
-        if f"--workdir={workdir}" not in command:  # the default is named by the time
+        if f"--workdir={workdir}" not in command:  # the default is named by the time, so it would be another folder
             command.append(f"--workdir={workdir}")
         os.execve(sys.executable, command, {**self.environment, VARIABLE: str(collectives)})
 
@@ -308,21 +302,18 @@ def train(
     """
     parallel.load(str(config.train.strategy))
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
-    levers_of(settings)
+    levers_of(settings)  # refused here, before a process starts
     machine, before = manifest_lib.probe(settings.platform), Before()
     if followers:
         machine = launch.all_hosts(followers, machine | Machine(free_cores=free_cores()), experiment, config)
     devices, processes = devices_and_processes(settings, machine, config.train.batch)
     command = ("jaxbench", *sys.argv[1:])
     setup = Setup(
-        platform=machine["platform"],
-        devices=devices,
-        concurrent_collectives=int(os.environ.get(VARIABLE, start.CONCURRENT_COLLECTIVES)),
-        experiment=experiment,
-        config=config_lib.plain(config),
-        machine=machine,
+        platform=machine["platform"], devices=devices,
+        concurrent_collectives=int(os.environ.get(VARIABLE, start.CONCURRENT_COLLECTIVES)), experiment=experiment,
+        config=config_lib.plain(config), machine=machine,
         train=TrainSetup(workdir=str(workdir), command=command, begun_ns=process_begun_ns()),
-    )
+    )  # fmt: skip
     try:
         if processes > 1:
             return _together(setup, tuple(range(processes)), console, faults, followers)
@@ -346,7 +337,7 @@ def _together(
     workdir, batch = Path(setup.train.workdir).absolute(), ConfigDict(setup.config).train.batch
     shown = replace(setup.train, workdir=str(workdir), width=console.width, terminal=console.is_terminal)
     setup = replace(setup, order=tuple(free_cores()), train=shown)
-    share, most, losses = setup.devices // len(slots), len(slots), 0
+    share, most, losses = setup.devices // len(slots), len(slots), 0  # share: devices of a process, which stay its own
     with of_signals() as stop, tempfile.TemporaryDirectory(prefix="jaxbench-train-") as logs:
         while True:
             try:

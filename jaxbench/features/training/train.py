@@ -89,15 +89,9 @@ class ProcessRole:
 
 
 def train(
-    workload: TrainWorkload,
-    program_builder: Callable[[TrainWorkload], Program],
-    *,
-    config: ConfigDict,
-    folder: Path,
-    console: Console,
-    session: Session,
-    role: ProcessRole | None = None,
-) -> TrainResult:
+    workload: TrainWorkload, program_builder: Callable[[TrainWorkload], Program], *, config: ConfigDict, folder: Path,
+    console: Console, session: Session, role: ProcessRole | None = None,
+) -> TrainResult:  # fmt: skip
     """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
 
     Args:
@@ -114,11 +108,12 @@ def train(
         finite, a full disk, a folder that not all processes see.
     """
     members = (role := role or ProcessRole()).members
-    # All processes run the same code, and one of them prints.
+    # All processes run the same code, and one of them prints. The others need a console that leads nowhere.
     console = console if members.leads else Console(file=io.StringIO())
     inspection.require_trainable(workload, config.train.get("metric", ACCURACY))
     data = read_data(workload, seed=config.seed)
     plan = read_plan(config, count(data.train))
+    # The lock comes first: the ledger and the checkpoints may only be touched by its holder.
     with (
         locked_folder(folder, config.to_dict(), members) as checkpoints,
         TimeLedger(folder, begun_ns=session.begun_ns, kept=members.leads) as ledger,
@@ -147,13 +142,13 @@ def train(
                 record(folder, session, members, step=restored.step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
                 with discovery.explaining(f"the training step of '{workload.name}'"):
-                    about: dict[str, Any] = {"plan": plan, "data": data, "restored": restored, "session": session}
-                    loop = TrainLoop(workload, program, ledger, **about)
+                    loop = TrainLoop(
+                        workload, program, ledger, plan=plan, data=data, restored=restored, session=session
+                    )
                 with Writer(checkpoints, keep=plan.keep, on_sealed=ledger.sealed, members=members) as writer:
                     state, stopped_by = loop.run(log, writer, facts=facts, console=console, stop=role.stop)
-                    rows = members.broadcast(log.rows)
-                ended: dict[str, Any] = {"stopped_by": stopped_by, "clock": loop.clock.to_json()}
-                result = _result(plan, state, rows, **ended)
+                    rows = members.broadcast(log.rows)  # only the first process has evaluated
+                result = _result(plan, state, rows, stopped_by=stopped_by, clock=loop.clock.to_json())
                 ledger.finished = result.finished
     if members.leads:
         _print_end(console, result, plan)
@@ -191,14 +186,9 @@ def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: P
 
 
 def _result(
-    plan: Plan,
-    state: TrainState,
-    rows: list[Row],
-    *,
-    was_finished: bool = False,
-    stopped_by: str | None = None,
+    plan: Plan, state: TrainState, rows: list[Row], *, was_finished: bool = False, stopped_by: str | None = None,
     clock: dict[str, float] | None = None,
-) -> TrainResult:
+) -> TrainResult:  # fmt: skip
     finished = plan.finished(int(state.step), rows)
     # A finished training reports the clocks of the newest epoch's row, so that asking again gives the same.
     elapsed = rows[-1] if finished or clock is None else clock
@@ -206,7 +196,7 @@ def _result(
         reached=plan.reached(rows),
         finished=finished,
         was_finished=was_finished,
-        stopped_by=None if finished else stopped_by,
+        stopped_by=None if finished else stopped_by,  # a signal during the last step stopped nothing
         step=int(state.step),
         epoch=int(state.step) // plan.steps_per_epoch,
         score=rows[-1][f"test_{plan.metric}"] if rows else None,
@@ -224,7 +214,7 @@ def _print_start(
         f"{plan.steps_per_epoch} steps of {plan.batch}, {count(data.test)} for testing; until a test "
         f"{plan.metric} of {plan.target} or {plan.epochs} epochs.",
         highlight=False,
-        soft_wrap=True,
+        soft_wrap=True,  # one line for a log or a script, however narrow the terminal
     )
     if restored.state is not None:
         text = f"continuing from the checkpoint at step {int(restored.state.step)}."
@@ -253,7 +243,7 @@ def take(setup: Setup, console: Console, role: ProcessRole) -> TrainResult:
     """Starts the devices and trains. Raises UserError, and MoreCollectives when this process needs more threads."""
     threads, place = setup.concurrent_collectives, setup.world
     assert threads is not None and setup.train is not None
-    with native_log.aside():
+    with native_log.aside():  # notices that XLA prints while it starts are dropped
         devices = start.start(setup.platform, setup.devices, concurrent_collectives=threads, place=place)
     result = trained(setup.experiment, setup.config, setup.train, devices, setup.machine, console, role)
     console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
@@ -268,19 +258,13 @@ def trained(
     config = ConfigDict(settings)
     strategy = str(config.train.strategy)
     levers = levers_of(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()))
-    role.members, mine = ProcessGroup.of(devices), multihost.first_here(devices)
+    role.members, mine = ProcessGroup.of(devices), multihost.first_here(devices)  # checks run on a device of its own
     require_options(levers, mine)
     session = Session(
-        command=list(order.command),
-        devices=len(devices),
-        processes=len(role.members.processes),
-        strategy=strategy,
-        levers=levers,
-        experiment_file=discovery.experiment_path(experiment).name,
-        experiment_sha256=discovery.digest(experiment),
-        machine=machine,
-        begun_ns=order.begun_ns,
-    )
+        command=list(order.command), devices=len(devices), processes=len(role.members.processes), strategy=strategy,
+        levers=levers, experiment_file=discovery.experiment_path(experiment).name,
+        experiment_sha256=discovery.digest(experiment), machine=machine, begun_ns=order.begun_ns,
+    )  # fmt: skip
     arms = Arms(config, experiment, mine, warmup=max(0, config.train.warmup))
     plain = inspected(arms.config({}), experiment)
     # What the loss is made of decides whether the step may split its batch; the same proof as in a run.
@@ -312,6 +296,7 @@ def levers_of(settings: config_lib.Settings) -> dict[str, str]:
             f"--config.lever.{settings.swept[0]} has several values: a training takes one, jaxbench run several."
         )
     levers = settings.arms[0].levers
+    # A lever that only a measurement reads would be in the config without effect.
     for name, lever in LEVERS.items():
         if lever.untrained and levers[name] != lever.default:
             raise UserError(

@@ -10,6 +10,7 @@ loses only the time after it, and a damaged line loses only itself. `metrics.jso
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -85,11 +86,12 @@ def read_ledger(folder: Path) -> list[Start]:
             line = json.loads(text)
             before = starts.get(line["start"])
             ns = {kind: int(line["ns"].get(kind, 0)) for kind in KINDS}
-            if min(ns.values()) < 0:
+            if min(ns.values()) < 0:  # no clock runs backwards: the line is damaged
                 continue
             saves = before.saves if before else ()
             if line["saving"]:
                 saves = (*saves, Save(line["step"], ns[STEPS]))
+            # A line holds the sums of its start up to then, so it replaces the one before it; only saves accumulate.
             own = {name: line[name] for name in ("begun_ns", "from_step", "step", "sealed", "sealing_ns", "finished")}
             starts[line["start"]] = Start(ns=ns, saves=saves, **own)
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -99,7 +101,7 @@ def read_ledger(folder: Path) -> list[Start]:
 
 def require_possible(starts: list[Start]) -> None:
     """Raises UserError if a start ended after the next one began: edited step times would improve the goodput."""
-    for number, (before, after) in enumerate(zip(starts, starts[1:], strict=False), start=1):
+    for number, (before, after) in enumerate(itertools.pairwise(starts), start=1):
         late = before.end_ns - after.begun_ns
         if late > 0:
             raise UserError(
@@ -124,14 +126,14 @@ def again_ns(starts: list[Start]) -> list[int]:
     lost = []
     for place, (start, saves) in enumerate(zip(starts, kept_saves(starts), strict=True)):
         later = [other.from_step for other in starts[place + 1 :] if other.from_step is not None]
-        whole = not later or min(later) >= start.step
+        whole = not later or min(later) >= start.step  # nobody went back into this start: all of its steps count
         lost.append(0 if whole else start.ns[STEPS] - (saves[-1].steps_ns if saves else 0))
     return lost
 
 
 def idle_ns(starts: list[Start]) -> list[int]:
     """The ns without a running process before each start except the first; 0 after a start that finished."""
-    pairs = zip(starts, starts[1:], strict=False)
+    pairs = itertools.pairwise(starts)
     return [0 if before.finished else after.begun_ns - before.end_ns for before, after in pairs]
 
 
@@ -205,6 +207,7 @@ def read_curve(folder: Path) -> LearningCurve:
         raise UserError(f"'{folder}' has no {METRICS}: give the folder of a 'jaxbench train'.")
     config = RunFolder(folder).config()
     rows = tuple(
+        # A row that lacks one of _ROW is damaged; other columns depend on the model.
         read_lines(path, lambda row: {name: row[name] for name in _ROW} | row, "train anew, in a new --workdir.")
     )
     train = config.get("train", {})
@@ -230,7 +233,7 @@ def read_curves(folder: Path) -> list[LearningCurve]:
     Raises UserError if there is none, or if they differ in model, batch, metric or target.
     """
     if is_training(folder) or not folder.is_dir():
-        return [read_curve(folder)]
+        return [read_curve(folder)]  # which also says what is wrong with a folder that is not there
     curves = [read_curve(path) for path in sorted(folder.iterdir()) if is_training(path)]
     if not curves:
         raise UserError(f"'{folder}' holds no training: give the folder of a 'jaxbench train', or a folder of several.")

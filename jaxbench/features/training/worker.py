@@ -81,7 +81,7 @@ class Sender:
         self._answers, self._lock = answers, threading.Lock()
 
     def __call__(self, message: News) -> None:
-        with self._lock:
+        with self._lock:  # beats come from a thread, and two lines must not mix
             self._answers.write(json.dumps(line_of(message)) + "\n")
             self._answers.flush()
 
@@ -129,6 +129,7 @@ def _fault(error: BaseException) -> Fault:
     detail = "".join(traceback.format_exception(error))
     # These may follow from the loss of another process; any other exception is this process's own fault.
     own = type(error).__name__ not in ("JaxRuntimeError", "XlaRuntimeError", "TimeoutError")
+    # The end of a trace names the line; a compiler's message may have megabytes.
     return Fault(reason=reason[:1000], detail=detail[-8000:], own=own, user=isinstance(error, UserError))
 
 

@@ -48,7 +48,7 @@ from jaxbench.workloads.adapters import flax_models
 DEVICES = (1, 2, 8)
 CONCURRENT_COLLECTIVES = 16  # a process with threads for fewer would have to be restarted
 BATCH = 16  # examples, all devices together
-PROCESSES = 2
+PROCESSES = 2  # each needs the memory of a model and of its reference
 RIGHT, WRONG, CANNOT, ERROR = "right", "wrong", "cannot", "error"
 # wrong: shown by a comparison. cannot: refused, or a comparison that proves nothing. error: an exception.
 STYLES = {RIGHT: "green", WRONG: "bold red", CANNOT: "yellow", ERROR: "red"}
@@ -66,7 +66,7 @@ class StrategyTrial:
 
 def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     """Prints description and results. True: at least one strategy takes the model, and all that do are correct."""
-    config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
+    config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())  # refuses bad settings at once
     setup = Setup(
         platform="cpu", devices=max(DEVICES), experiment=absolute(experiment), worker="try",
         config=config_lib.plain(config), concurrent_collectives=CONCURRENT_COLLECTIVES,
@@ -128,19 +128,13 @@ def _try_all(
 
 def _try(worker: Worker, strategy: str, devices: int) -> StrategyTrial:
     point = Point(
-        point=f"{strategy}/strong/{devices}",
-        strategy=strategy,
-        scaling="strong",
-        devices=devices,
-        global_batch=BATCH,
-        oversubscribed=True,
-        levers=dict(DEFAULTS),
-        platform="cpu",
-    )
+        point=f"{strategy}/strong/{devices}", strategy=strategy, scaling="strong", devices=devices, global_batch=BATCH,
+        oversubscribed=True, levers=dict(DEFAULTS), platform="cpu",
+    )  # fmt: skip
     try:
         answer = worker.ask(Try(point=point.to_json()))
     except WorkerError as error:
-        if not error.alive:
+        if not error.alive:  # killed, such as for its memory: this worker cannot try the rest
             raise UserError(f"{strategy} on {devices} devices: {error}") from error
         return StrategyTrial(CANNOT if error.refused else ERROR, str(error))
     checks = answer.checks
@@ -195,7 +189,7 @@ def _where(places: dict[str, list[str]], strategies: Sequence[str]) -> str:
     return ", ".join(named)
 
 
-NEEDS_A_MESH = "hybrid"
+NEEDS_A_MESH = "hybrid"  # the only strategy that must be told how to lay out its devices
 LARGEST = 3  # number of the largest parameters that are listed
 
 
@@ -211,19 +205,12 @@ def describe(bench: Bench) -> Description:
         for path, leaf in leaves
     ]
     return Description(
-        name=plain.name,
-        unit=plain.unit,
-        parameters=_numbers(params),
-        arrays=len(jax.tree.leaves(params)),
-        largest=tuple(largest),
-        flops_per_example=example_flops(plain),
-        loss=loss,
-        draws=draws,
-        state_numbers=_numbers(model_state),
-        training=_training(plain),
+        name=plain.name, unit=plain.unit, parameters=_numbers(params), arrays=len(jax.tree.leaves(params)),
+        largest=tuple(largest), flops_per_example=example_flops(plain), loss=loss, draws=draws,
+        state_numbers=_numbers(model_state), training=_training(plain),
         notes=(sentence,) if (sentence := flax_models.named_axes_sentence(plain.init)) else (),
         strategies=tuple(name for name in parallel.of_model(plain) if name != NEEDS_A_MESH),
-    )
+    )  # fmt: skip
 
 
 def attempt(bench: Bench, placed: Fields) -> Tried:
@@ -241,11 +228,9 @@ def attempt(bench: Bench, placed: Fields) -> Tried:
         checks = bench.proof.verdicts(point, 1, loaded, compiled, batch)
         checks = first_step.explained(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
     return Tried(
-        checks=tuple(checks),
-        sent_bytes=sum(each.wire_bytes for each in compiled.report.collectives),
-        state_bytes=_state_bytes(program, bench.key),
-        peak_bytes=compiled.report.peak_bytes,
-    )
+        checks=tuple(checks), sent_bytes=sum(each.wire_bytes for each in compiled.report.collectives),
+        state_bytes=_state_bytes(program, bench.key), peak_bytes=compiled.report.peak_bytes,
+    )  # fmt: skip
 
 
 def _training(workload: TrainWorkload) -> str:
@@ -258,7 +243,7 @@ def _training(workload: TrainWorkload) -> str:
 
 
 def _state_bytes(program: Program, key: jax.Array) -> int:
-    """The bytes of parameters and optimizer state on one device."""
+    """The bytes of the whole training state on one device."""
     state, shardings = jax.eval_shape(program.init, key), program.state_sharding
     placed = zip(jax.tree.leaves(state), jax.tree.leaves(jax.tree.broadcast(shardings, state)), strict=True)
     return sum(math.prod(sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf, sharding in placed)

@@ -11,7 +11,7 @@ from jaxbench.parallel import sharded_step
 from jaxbench.parallel.axes import Sizes
 from jaxbench.parallel.strategies import pipeline
 
-AXIS = None
+AXIS = None  # the user names the mesh
 
 
 def build(

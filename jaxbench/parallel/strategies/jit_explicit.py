@@ -27,9 +27,8 @@ ADVICE = (
         "start that loop with an array made from the examples, such as jnp.zeros_like(x), to get their sharding",
     ),
     (r"dot_general|[Cc]ontracting", "give that product the out_sharding of an operand, jax.typeof(x).sharding"),
-    (r"", "rewrite it so that no operation runs along the axis of examples"),
+    (r"", "rewrite it so that no operation runs along the axis of examples"),  # matches everything, so it is last
 )
-
 
 AXIS = data_parallel.AXIS
 WRITTEN_OUT = data_parallel.WRITTEN_OUT
@@ -41,10 +40,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
 
 
 class _ShardingErrors(AbstractContextManager[None]):
-    """Turns JAX's error for an ambiguous sharding into Unsupported, with the user's line and advice.
-
-    JAX's ShardingTypeError has no public name, and some operations raise a ValueError about sharding instead.
-    """
+    """Turns JAX's error for an ambiguous sharding into Unsupported, with the user's line and advice."""
 
     def __init__(self, name: str):
         self.name = name
@@ -53,6 +49,7 @@ class _ShardingErrors(AbstractContextManager[None]):
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        # JAX's ShardingTypeError has no public name, and some operations raise another error about sharding.
         message, typed = " ".join(str(error).split()), type(error).__name__ == "ShardingTypeError"
         refused = isinstance(error, ValueError | NotImplementedError)
         about_sharding = refused and re.search("shard|should be replicated", message) is not None
@@ -62,6 +59,7 @@ class _ShardingErrors(AbstractContextManager[None]):
         line = discovery.line_of(error)
         where = f"'{line[0]}', line {line[1]}" if line else f"'{self.name}'"
         advice = next(advice for pattern, advice in ADVICE if re.search(pattern, message))
+        # The sentence in which JAX says what is wrong, without its own advice, which may not work in other strategies.
         shorter = re.sub("^Use `.*?indexing as", "in a lookup", message)
         reason = re.split(r",? [Gg]ot |, but they differ|\. ", shorter)[0].rstrip(".")
         raise Unsupported(

@@ -33,6 +33,7 @@ from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
 from jaxbench.parallel.stage import AXIS, BLOCKS, OUTER, PipelineLayout, Stage
 from jaxbench.workloads import rng_keys, sharding_context
+from jaxbench.workloads.levers import is_frozen
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, schedule: str = "gpipe") -> Program:
@@ -59,6 +60,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         return mean_over(rest, grad) if rest else grad
 
     def local_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
+        # Gathered once a step and not in each tick, as `fsdp` alone would: every tick uses the same parameters.
         params = jax.tree.map(
             lambda x, dim: x if dim < 0 else jax.lax.all_gather(x, "fsdp", axis=dim, tiled=True), state.params, dims
         )
@@ -79,7 +81,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     step = sharded_step.Step(local_gradients, updating, layout.specs().params, gathered)
     bounds = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
     program = sharded_step.program(workload, layout, mesh, sizes, step, bounds, sums=1 + bool(means))
-    passes = workload.micro_batches * schedules.CHUNKS[schedule]  # of a stage's chunks
+    passes = workload.micro_batches * schedules.CHUNKS[schedule]  # each micro-batch passes each chunk of a stage
     order = partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches)
     return dataclasses.replace(program, order=order, passes=passes)
 
@@ -96,10 +98,7 @@ def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
     and so on.
     """
 
-    def ordered(x: jax.Array) -> jax.Array:
-        return x.reshape(parts, count, -1, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape)
-
-    return jax.tree.map(ordered, batch)
+    return jax.tree.map(lambda x: x.reshape(parts, count, -1, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape), batch)
 
 
 def _require(workload: TrainWorkload, sizes: Sizes) -> None:
@@ -112,6 +111,11 @@ def _require(workload: TrainWorkload, sizes: Sizes) -> None:
         raise Unsupported(
             "--config.lever.precision=float16 scales the loss before it is differentiated, but a pipeline "
             "differentiates each stage on its own: use bfloat16."
+        )
+    if is_frozen(jax.eval_shape(workload.init, KEY)[1]):
+        raise Unsupported(
+            "--config.lever.freeze takes parameters out of the blocks, but a pipeline's stages have only trained "
+            "parameters: use --config.strategy=fsdp, for example."
         )
     assert workload.partition is not None and workload.partition.stages is not None
     if remat.offloads(workload.partition.stages.remat):
@@ -130,12 +134,7 @@ def expected(
     *,
     platform: str = "cpu",
 ) -> CollectiveBounds:
-    """The expected communication of a pipeline's step.
-
-    Each tick sends one activation to each neighbour. The gradients of parameters that all stages hold are summed over
-    stages, and all gradients over the axes that split examples. Over `fsdp` parameters are gathered and
-    gradients scattered once. The layers' collectives over `tensor` are in the loop, so they count in every tick.
-    """
+    """The expected communication of a pipeline's step."""
     bounds: CollectiveBounds = {}
     specs = jax.tree.leaves(layout.specs().params, is_leaf=lambda x: isinstance(x, PartitionSpec))
     unused = unused_gradients(workload, layout.canonical)
@@ -151,17 +150,18 @@ def expected(
             sharded_step.add(bounds, "all-gather", on_device * sizes["fsdp"])
             sharded_step.add(bounds, "reduce-scatter", is_used * on_device, on_device)
         averaged = any(sizes[axis] > 1 for axis in _rest(means, dim))  # one sum over all of them
+        # Every stage holds the parameters outside the blocks.
         summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + averaged
         # XLA for a GPU merges the sums over the two axes into one.
         least = is_used * (min(1, summed) if platform == "gpu" else summed)
         sharded_step.add(bounds, "all-reduce", least * on_device, summed * on_device)
     examples = global_batch // batch_parts(sizes) // workload.micro_batches
     ticks = {kind: sum(end - first for first, end, kinds in table.segments() if kind in kinds) for kind in _KINDS}
-    if sizes.get(AXIS, 1) > 1:
+    if sizes.get(AXIS, 1) > 1:  # each tick sends one activation to each neighbour, with work or without
         sharded_step.add(bounds, "collective-permute", sum(ticks.values()) * _activation_numbers(workload, examples))
     assert workload.partition is not None
     share = DeviceShare(examples=examples, sizes=sizes, blocks=layout.chunk)
-    for kind, name in _KINDS.items():
+    for kind, name in _KINDS.items():  # the layers' collectives are in the loop, so they count in every tick
         passes = dataclasses.replace(share, passes=frozenset({name}))
         for what, (least, most) in workload.partition.collective_bounds(passes).items():
             sharded_step.add(bounds, what, ticks[kind] * least, ticks[kind] * most)

@@ -37,10 +37,9 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     def stack(tree: PyTree, library: Any = jnp) -> PyTree:
         return jax.tree.map(lambda x: library.broadcast_to(x, (count, *x.shape)), tree)
 
-    stacked_init = jit_once(lambda key: stack(create_state(workload, key)), out_shardings=stacked)
     return Program(
         mesh=mesh,
-        init=stacked_init,
+        init=jit_once(lambda key: stack(create_state(workload, key)), out_shardings=stacked),
         step=_lowered_from_shapes(jax.pmap(step, axis_name=AXIS, donate_argnums=0, devices=devices)),
         state_sharding=stacked,
         batch_sharding=stacked,

@@ -7,7 +7,7 @@ all-gather of the parameters, which together send as much as the all-reduce of d
 adds up its own full gradients over micro-batches, and they are reduced once.
 
 The step is written with `shard_map`, because under `jit` the compiler would choose between an all-reduce with a slice
-and a reduce-scatter. Type checking is off, because it cannot know that a gathered array is equal on all devices.
+and a reduce-scatter.
 """
 
 from __future__ import annotations
@@ -40,14 +40,12 @@ def build_stage(workload: TrainWorkload, devices: list[jax.Device], *, stage: in
     def mean_shards(grads: PyTree) -> PyTree:
         return jax.tree.map(lambda g, cut: cut.mean(g), grads, shards)
 
-    def own_shards(params: PyTree) -> PyTree:
-        return jax.tree.map(lambda x, cut: cut.own(x), params, shards)
-
     def whole_params(params: PyTree) -> PyTree:
         return jax.tree.map(lambda x, cut: cut.whole(x), params, updated)
 
     def shard_update(state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
-        new = update(workload, dataclasses.replace(state, params=own_shards(state.params)), grads, model_state)
+        own = jax.tree.map(lambda x, cut: cut.own(x), state.params, shards)
+        new = update(workload, dataclasses.replace(state, params=own), grads, model_state)
         return dataclasses.replace(new, params=whole_params(new.params))
 
     def global_update(gathered: GatheredUpdate, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
@@ -77,6 +75,7 @@ def build_stage(workload: TrainWorkload, devices: list[jax.Device], *, stage: in
     held_specs = PartitionSpec(AXIS) if stage == 1 else specs
     bounds = partial(expected, workload, layout, shards, updated, stage)
     step = Step(mean_gradients, partial(global_update, gathered) if gathered else shard_update, specs, gathered)
+    # Type checking is off, because it cannot know that a gathered array is equal on all devices.
     return program(workload, layout, mesh, sizes, step, bounds, held=(held, held_specs), typed=False)
 
 

@@ -24,10 +24,10 @@ def plain(value: float) -> str:
 
 def devices_axis(axes: Axes, counts: Sequence[int], *, label: str = "devices") -> None:
     """Makes x a base-2 logarithmic axis with a whole-number tick at each measured count."""
-    step = max(1, -(-len(counts) // _LABELS))
+    step = max(1, -(-len(counts) // _LABELS))  # every n-th count, rounded up
     low, high = (min(counts), max(counts)) if counts else (1, 8)
     axes.set_xscale("log", base=2)
-    axes.set_xlim(low / 1.25, high * 1.25)
+    axes.set_xlim(low / 1.25, high * 1.25)  # room for markers, also if there is a single count
     _ticks(axes.xaxis, list(counts[::step]) or [1], plain)
     axes.set_xlabel(label)
 
@@ -50,6 +50,7 @@ def log_axis(
     """
     seen = [v for v in (*extent([axes], which), *span) if math.isfinite(v) and v > 0]
     low, high = (min(seen), max(seen)) if seen else (1.0, 10.0)
+    # A margin of a twelfth of the axis, and more if the data span so little that noise would fill the panel.
     margin = max((high / low) ** (1 / 24), math.sqrt(max(1.0, min_span / (high / low))), 1.1)
     low, high = low / margin, high * margin
     (axes.set_xscale if which == "x" else axes.set_yscale)("log", base=base)
@@ -88,7 +89,7 @@ def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show = plain, room: floa
     if high < LOGARITHMIC * low:
         zero_axis(axes, "x", high, show=show, room=1 + room, max_ticks=8)
         return 0.0
-    start = low / max(2.0, (high / low) ** 0.1)
+    start = low / max(2.0, (high / low) ** 0.1)  # so that the shortest bar has a length, too
     log_axis(axes, "x", show=show, max_ticks=8, span=(start, high))
     axes.set_xlim(start, high * (high / start) ** room)
     return start
@@ -114,10 +115,11 @@ def round_ticks(low: float, high: float, *, base: int = 10, max_ticks: int = 7) 
     if base != 10:
         powers = range(math.ceil(math.log(low, base) - 1e-9), math.floor(math.log(high, base) + 1e-9) + 1)
         step = max(1, -(-len(powers) // max_ticks))
-        aligned = [power for power in powers if power % step == 10 % step]
+        aligned = [power for power in powers if power % step == 10 % step]  # 2^10 is 1 KiB, 2^20 is 1 MiB
         return [float(base) ** power for power in aligned or powers[:1]]
     ticks: list[float] = []
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    # From the coarsest set on, until three ticks are inside: fewer do not show that the axis is logarithmic.
     for digits in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 6, 8), range(1, 10), tuple(d / 10 for d in range(10, 100))):
         ticks = [digit * 10.0**decade for decade in decades for digit in digits if low <= digit * 10.0**decade <= high]
         if len(ticks) >= 3:
@@ -162,5 +164,6 @@ def seconds_tick(value: float) -> str:
 
 def _in_unit(value: float, units: Sequence[tuple[float, str]]) -> str:
     """The value in the first unit that is not larger, else in the last. Size 0 means no prefix."""
+    # A tick at 1e6 may be 999999.9999 after the axis has computed it, which is 1M and not 1000k.
     size, unit = next(((size, unit) for size, unit in units if value >= size * 0.999999), units[-1])
     return f"{value / (size or 1):.3g}{unit}"

@@ -9,6 +9,7 @@ Labels get their positions last, once the layout is known: next to their marks, 
 from __future__ import annotations
 
 import io
+import itertools
 import logging
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,6 +42,8 @@ FULL_IN = 7.0  # the width of a page in inches
 STACKED_IN = 5.0  # figures narrower than this have all panels below each other
 NO_TITLE = "none"
 _TITLE, _NAME, _LEGEND, _NOTE = 84, 48, 110, 150  # letters in 7 inches: a title, a name, the legend, a footnote line
+# DejaVu Sans comes with matplotlib, so figures look the same everywhere. Math is off, because ids may contain "$".
+# Texts are paths in an SVG, for readers without the font, and TrueType (42) in a PDF, where they can be searched.
 _STYLE: Any = {
     "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 8, "axes.titlelocation": "left",
     "axes.labelsize": 8, "xtick.labelsize": 7.5, "ytick.labelsize": 7.5, "legend.fontsize": 7.5, "axes.linewidth": 0.6,
@@ -58,20 +61,21 @@ _METADATA: Any = {
 
 @dataclass(frozen=True)
 class Look:
-    """The user's settings for all figures of a run. title: replaces the experiment's name in titles; "" keeps it."""
+    """The user's settings for all figures of a run."""
 
     width_in: float = FULL_IN
-    title: str = ""
+    title: str = ""  # replaces the experiment's name in titles; "" keeps it
 
 
 PLAIN = Look()
+# A context and not an argument: `Sheet` needs it, and every function that draws would have to pass it on.
 _LOOK: ContextVar[Look] = ContextVar("look", default=PLAIN)
 
 
 def look_of(config: Mapping[str, Any], asked: Mapping[str, Any] | None = None) -> Look:
     """The look in a run's config, or in `asked` if given. Runs older than these settings have the defaults."""
-    section = asked if asked is not None else config.get("report")
-    section = section if isinstance(section, Mapping) else {}
+    found = asked if asked is not None else config.get("report")
+    section = found if isinstance(found, Mapping) else {}
     return Look(float(section.get("width_in", FULL_IN)), str(section.get("title") or ""))
 
 
@@ -82,21 +86,23 @@ def render(make: Callable[[], Figure | None], look: Look | None = None) -> dict[
     """
     files: dict[str, bytes] = {}
     with style(look):
-        figure = make()
-        if figure is None:
+        if (figure := make()) is None:
             return files
         lay_out(figure)
         for suffix in FORMATS:
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format=suffix, dpi=DPI, metadata=_METADATA[suffix])
+            figure.savefig(buffer := io.BytesIO(), format=suffix, dpi=DPI, metadata=_METADATA[suffix])
             files[suffix] = buffer.getvalue()
     return files
 
 
 def lay_out(figure: Figure) -> None:
     """Computes the layout, once for all formats, and then the positions of labels. Call it inside `style`."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # keeps the layout just computed
+    figure.draw_without_rendering()  # texts have no size before
+    figure.set_layout_engine("none")  # keeps the layout just computed: each format would compute it again
+    for axes in figure.axes:
+        # The last bits of the layout differ from process to process, and ids of clip paths are hashes of positions.
+        axes.set_position(Bbox(np.round(axes.get_position().get_points(), 9)))
+        axes.set_in_layout(True)  # which that ends: a user may save the figure with a tight box
     settle(figure)
 
 
@@ -118,7 +124,7 @@ def style(look: Look | None = None) -> Iterator[None]:
     chatty = logging.getLogger("fontTools")  # logs every glyph that goes into the PDF
     level = chatty.level
     with matplotlib.rc_context():
-        matplotlib.rcdefaults()
+        matplotlib.rcdefaults()  # or a user's matplotlibrc would change the bytes
         matplotlib.rcParams.update(_STYLE)
         chatty.setLevel(logging.WARNING)
         try:
@@ -129,11 +135,7 @@ def style(look: Look | None = None) -> Iterator[None]:
 
 
 class Sheet:
-    """A figure under construction: first its panels, then marks, then `finish`.
-
-    Attributes:
-      panels: (rows, columns) array of Axes.
-    """
+    """A figure under construction: first its panels, then marks, then `finish`."""
 
     def __init__(
         self, rows: int = 1, columns: int = 1, *, widths: Sequence[float] | None = None,
@@ -146,15 +148,16 @@ class Sheet:
         self._stacked = self._look.width_in < STACKED_IN and columns > 1
         grid = (rows, columns)
         if self._stacked:
+            # sharex="col" or sharey="row" mean other panels now; only True means the same.
             grid, widths, shared = (rows * columns, 1), None, {key: one for key, one in shared.items() if one is True}
             self._heights = [height for height in self._heights for _ in range(columns)]
         self.figure = Figure(
-            figsize=(self._look.width_in, 1.0),
+            figsize=(self._look.width_in, 1.0),  # `finish` sets the height, once legend and names are known
             layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.03, wspace=0.03), dpi=DPI,
         )  # fmt: skip
-        FigureCanvasAgg(self.figure)
+        FigureCanvasAgg(self.figure)  # not pyplot, which keeps every figure alive and may open windows
         panels = self.figure.subplots(*grid, squeeze=False, width_ratios=widths, **shared)
-        self.panels: np.ndarray = panels.reshape(rows, columns)
+        self.panels: np.ndarray = panels.reshape(rows, columns)  # of Axes
 
     def only(self) -> Axes:
         """The panel of a figure with a single panel."""
@@ -165,7 +168,7 @@ class Sheet:
         """Replaces a row of panels with one wide panel."""
         for axes in self.panels[row]:
             axes.remove()
-        first = row * self.panels.shape[1] if self._stacked else row
+        first = row * self.panels.shape[1] if self._stacked else row  # stacked, a row of panels is several grid rows
         wide: Axes = self.figure.add_subplot(self.panels[0, 0].get_gridspec()[first, :])
         self.panels[row, 0] = wide
         return wide
@@ -177,9 +180,10 @@ class Sheet:
         labels = [textwrap.fill(label, fits) if len(label) > fits and "\n" not in label else label for label in labels]
         axes.set_yticks(range(len(labels)), labels)
         axes.tick_params(axis="y", length=0, labelleft=shown or self._stacked)
-        axes.set_ylim(len(labels) - 0.4, -0.6)
+        axes.set_ylim(len(labels) - 0.4, -0.6)  # downwards, with the first name on top
         axes.grid(False, axis="y")
         lines = max((label.count("\n") + 1 for label in labels), default=1)
+        # In inches: title and labels, and for each row a line of text, its lines, or its marks.
         self._named[axes] = max(1.15, 0.5 + len(labels) * max(0.21, 0.14 * lines, 0.17 * abreast))
 
     def finish(
@@ -198,6 +202,7 @@ class Sheet:
         scale = self._look.width_in / FULL_IN
         above = _legend(self.figure, handles, title=self._title(title), even=even, scale=scale)
         below = _footnotes(self.figure, notes, round(_NOTE * scale) - 6 * (scale < 1))
+        # Inches of a legend's line and of a footnote's; matplotlib would take both from the panels.
         self.figure.set_figheight(0.35 + sum(heights) + 0.16 * above + 0.12 * below)
         return self.figure
 
@@ -219,7 +224,7 @@ def _legend(figure: Figure, handles: Sequence[Artist], *, title: str, even: bool
     """Draws title and legend above the panels. Returns the number of lines. scale: the width relative to a page's."""
     widest = max((len(str(handle.get_label())) for handle in handles), default=0) + 8  # the sample of the line
     columns = max(1, min(len(handles), 5, round(_LEGEND * scale) // widest))
-    if even and handles:
+    if even and handles:  # as few columns as the number of lines allows: 4 entries in 3 columns become 2 and 2
         columns = -(-len(handles) // -(-len(handles) // columns))
     letters = round(_TITLE * scale)
     heading = textwrap.fill(short(title, 2 * letters - 10), letters)
@@ -246,13 +251,15 @@ _AROUND = (  # (horizontal, vertical) alignment in order of preference; the offs
     ("left", "bottom"), ("left", "top"), ("right", "bottom"), ("right", "top"),
 )  # fmt: skip
 _OFFSETS = (4.0, 9.0, 16.0)  # points between a mark and its label
-_CUT, _ON_TEXT, _OUTSIDE, _CROSSED = 100, 10, 4, 3  # the costs of a position's faults
+# The costs of a position's faults. A cut label is worse than all others together; two crossed lines cost more than a
+# place outside the panel.
+_CUT, _ON_TEXT, _OUTSIDE, _CROSSED = 100, 10, 4, 3
 
 
 def settle(figure: Figure) -> None:
     """Moves labels that overlap something to the best position next to their marks. Call it after the layout."""
     for axes in figure.axes:
-        _thin(figure, axes)
+        _thin(figure, axes)  # first, because ticks are obstacles for labels
         _spread([t for t in axes.texts if isinstance(t, Annotation) and t.get_label() == SPREAD])
     written = [text for text in figure.findobj(Text) if text.axes is None] + [t for a in figure.axes for t in a.texts]
     for axes in figure.axes:
@@ -279,9 +286,11 @@ def _thin(figure: Figure, axes: Axes) -> None:
 def _spread(texts: Sequence[Annotation]) -> None:
     """Shifts labels at the right of a panel up and down, as little as possible, until none overlap."""
     blocks: list[tuple[float, list[Annotation]]] = []  # of touching labels: mean height, labels from the lowest on
+    # Text's method and not Annotation's, which includes the arrow.
     gap = 1.1 * max((Text.get_window_extent(text).height for text in texts), default=0.0)
     for text in sorted(texts, key=lambda text: text.xy[1]):
         blocks.append((_panel(text).transData.transform(text.xy)[1], [text]))
+        # Touching blocks merge around their common mean, and may then touch the block below.
         while len(blocks) > 1 and blocks[-1][0] - blocks[-2][0] < gap * sum(len(b[1]) for b in blocks[-2:]) / 2:
             (low, below), (high, above) = blocks.pop(-2), blocks.pop()
             count = len(below) + len(above)
@@ -309,23 +318,20 @@ def _move(text: Annotation, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[O
         bad += _CROSSED * int(((box.min < points) & (points < box.max)).all(axis=1).sum())
         return bad + _CROSSED * sum(path.intersects_bbox(box, filled=False) for path in lines)
 
+    def put(offset: tuple[float, float], ha: str, va: str) -> float:
+        text.xyann = offset
+        text.set(ha=ha, va=va)
+        return cost(text.get_window_extent())
+
+    # As it stands, a label is kept where nothing is in its way: other positions are tried from the nearest on.
     best: tuple[float, tuple[tuple[float, float], str, str]] = cost(text.get_window_extent()), first
-    for offset in _OFFSETS if best[0] else ():
-        for ha, va in _AROUND:
-            side = {"left": 1, "right": -1}.get(ha, 0), _SIDES[va]
-            place = (offset * side[0], (offset if not side[0] else offset / 2) * side[1]), ha, va
-            _put(text, *place)
-            best = min(best, (cost(text.get_window_extent()), place), key=lambda each: each[0])
-            if not best[0]:
-                break
+    for offset, (ha, va) in itertools.product(_OFFSETS, _AROUND):
         if not best[0]:
             break
-    _put(text, *best[1])
-
-
-def _put(text: Annotation, offset: tuple[float, float], ha: str, va: str) -> None:
-    text.xyann = offset
-    text.set(ha=ha, va=va)
+        x, y = {"left": 1, "right": -1}.get(ha, 0), _SIDES[va]
+        place = (offset * x, (offset / 2 if x else offset) * y), ha, va
+        best = min(best, (put(*place), place), key=lambda tried: tried[0])
+    put(*best[1])
 
 
 def _inside(box: Bbox, frame: BboxBase) -> bool:

@@ -57,22 +57,17 @@ def handles(names: Iterable[str]) -> list[Line2D]:
 
 def remarks(timed: Sequence[Row], drawn: Sequence[Row]) -> list[str]:
     """The footnotes on n, on error bars of times, and on hollow and crossed-out marks."""
+    # Exact marks are never hollow, so that note is about times; a failed check is crossed out in all panels.
     hollow = [note for note in notes.of_states(timed) if note != notes.WRONG]
     wrong = [note for note in notes.of_states(drawn) if note == notes.WRONG]
     return [*notes.of_times(timed, "per point", what="times: "), *hollow, *wrong]
 
 
-def compile_report(row: Row, name: str) -> float:
-    """A number from the compile report, such as `temp_bytes`; NaN: unknown."""
-    value = getattr(row.point.compile_report, name, None)
-    return math.nan if value is None else float(value)
-
-
 def received(row: Row) -> dict[str, float]:
     """The bytes that one device receives in a step, by kind of collective: the sizes of the collectives' results."""
     sizes: dict[str, float] = {}
-    for each in row.point.compile_report.collectives if row.point.compile_report is not None else ():
-        sizes[each.kind] = sizes.get(each.kind, 0.0) + each.bytes
+    for sent in row.point.compile_report.collectives if row.point.compile_report is not None else ():
+        sizes[sent.kind] = sizes.get(sent.kind, 0.0) + sent.bytes  # one entry for each mesh axis of a kind
     return sizes
 
 

@@ -26,19 +26,16 @@ from jaxbench.statistics.bootstrap import Estimate
 
 Style = dict[str, Any]  # keyword arguments of matplotlib, which differ by function
 
+# Okabe and Ito's palette without its yellow, which is too pale for a line on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo")  # bars have hatches instead of markers
 _LIGHT = ("#9ecae1", "#fdbe85", "#a1d9b4", "#e7b8d3", "#c6e5f5", "#f5d391", "#bdbdbd")  # COLOURS, lighter for hatches
 GREY, PALE = "#6b6b6b", "#8a8a8a"  # PALE: published by others, refused, or from another run
 DASHES: Style = dict(color="black", linewidth=0.8, linestyle=(0, (6, 1.5)))  # a reference: ideal, limit, no difference
-FORMULAS: tuple[LineStyleType, ...] = (
-    (0, (6, 1.5)),
-    (0, (6, 1.5, 1, 1.5)),
-    (0, (3, 1.5)),
-    (0, (6, 1.5, 1, 1.5, 1, 1.5)),
-)  # several at once
-SOLID: LineStyleType = "-"
+FORMULAS: tuple[LineStyleType, ...] = (  # several at once, in black: only their dashes tell them apart
+    (0, (6, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)),
+)  # fmt: skip
 DASHED: LineStyleType = (0, (3, 1.5))  # a second line of the same series
 HOLLOW: Style = dict(markersize=3.3, markerfacecolor="white", markeredgecolor=PALE, markeredgewidth=0.7)
 PUBLISHED: Style = {**HOLLOW, "color": PALE, "linewidth": 1.0, "linestyle": ":"}
@@ -49,22 +46,14 @@ _ERROR: Style = dict(elinewidth=0.8, capsize=1.8, capthick=0.8)
 
 @dataclass(frozen=True, kw_only=True)
 class Mark:
-    """One number of a figure.
+    """One number of a figure."""
 
-    Attributes:
-      at: its position: the size, the devices, or the row.
-      state: solid | hollow | wrong | refused.
-      style: its colour with marker or hatch, if it is not part of a line.
-      text: written next to it.
-      n: the sample sizes behind its interval: (blocks, rounds, processes), or (seeds,).
-    """
-
-    at: float
+    at: float  # its position: the size, the devices, or the row
     value: Estimate
-    state: str = "solid"
-    style: int = 0
-    text: str = ""
-    n: tuple[int, ...] = ()
+    state: str = "solid"  # solid | hollow | wrong | refused
+    style: int = 0  # number of its colour with marker or hatch, if it is not part of a line
+    text: str = ""  # written next to it
+    n: tuple[int, ...] = ()  # the sample sizes behind its interval: (blocks, rounds, processes), or (seeds,)
 
     @property
     def drawn(self) -> Estimate:
@@ -88,7 +77,7 @@ def exact(value: float) -> Estimate:
 
 def state(row: Row, *, exact: bool = False) -> str:
     """The state with which a row is drawn. exact: its number does not depend on speed, so it is never hollow."""
-    if row.wrong:
+    if row.wrong:  # first: whether a wrong result was also too fast does not matter
         return "wrong"
     if row.gate == "refused":
         return "refused"
@@ -111,11 +100,13 @@ def n_of(row: Row) -> tuple[int, int, int]:
 
 def series_style(place: int) -> tuple[str, str]:
     """(colour, marker) of series number `place`. The first 49 differ."""
+    # Each turn through the colours shifts the markers by one, so that seven times seven pairs differ.
     return COLOURS[place % len(COLOURS)], MARKERS[(place + place // len(COLOURS)) % len(MARKERS)]
 
 
 def dodge(place: int, count: int) -> float:
     """A factor of x that shifts series of equal values slightly apart, so that all stay visible."""
+    # A factor and not a distance, because the axis is logarithmic. All series stay within a quarter of an octave.
     return float(2 ** ((place - (count - 1) / 2) * min(0.08, 0.24 / count)))
 
 
@@ -152,7 +143,7 @@ def dots(axes: Axes, marks: Sequence[Mark]) -> None:
     """Draws a point in each row with a horizontal interval, for values with a meaningless distance from 0."""
     for mark in _believed(axes, marks):
         colour, marker = series_style(mark.style)
-        face = "white" if mark.state == "hollow" else colour
+        face = "white" if mark.state == "hollow" else colour  # white and not "none": lines behind would show
         axes.errorbar(
             [mark.value.value], [mark.at], xerr=_reach(mark, column=True), color=colour, marker=marker,
             linestyle="none", markerfacecolor=face, markeredgewidth=0.9, zorder=3, **_ERROR,
@@ -191,7 +182,7 @@ def stack(
     """Draws a bar of (size, style) parts, horizontal or `upright`. Returns where it ends. style None: inconclusive."""
     end = 0.0
     for size, place in parts:
-        style = dict(UNTOLD) if place is None else bar_style(place, hollow=hollow)
+        style = UNTOLD if place is None else bar_style(place, hollow=hollow)
         if upright:
             axes.bar([at], [size], bottom=end, width=thick, **style)
         else:
@@ -206,6 +197,7 @@ def _reach(mark: Mark, *, column: bool = False) -> Any:
     value = mark.drawn
     if not value.has_interval:
         return None if column else (0.0, 0.0)
+    # An interval from a bootstrap may lie beyond the value, and matplotlib refuses negative lengths.
     ends = max(0.0, value.value - value.lo), max(0.0, value.hi - value.value)
     return [[ends[0]], [ends[1]]] if column else ends
 
@@ -222,7 +214,7 @@ def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, siz
     place: Style = dict(xytext=(0, 2), ha="center", va="bottom") if above else dict(xytext=(4, 0), va="center")
     place |= style
     written = axes.annotate(text, (x, y), textcoords="offset points", fontsize=size, **place)
-    written.set_in_layout(False)
+    written.set_in_layout(False)  # or the panel would shrink to make room for a text that is moved later
     written.set_label(canvas.MOVABLE)
 
 
@@ -263,8 +255,8 @@ def published(
 
 def published_bars(axes: Axes, entries: Sequence[tuple[float, float, str]]) -> None:
     """Draws hollow dotted bars of published values: (place, value, text)."""
+    style: Style = dict(facecolor="white", edgecolor=PALE, linewidth=0.9, linestyle=":")
     for at, value, text in entries:
-        style: Style = dict(facecolor="white", edgecolor=PALE, linewidth=0.9, linestyle=":")
         axes.barh([at], [value], height=0.62, zorder=2, **style)
         write(axes, max(value, 0.0), at, text)
 
@@ -287,7 +279,7 @@ def bar_style(place: int, *, hollow: bool = False) -> Style:
     """The style of a bar: a light fill with a hatch in the colour of its outline."""
     face = "white" if hollow else _LIGHT[place % len(_LIGHT)]
     edge, hatch = COLOURS[place % len(COLOURS)], HATCHES[place % len(HATCHES)]
-    return dict(facecolor=face, edgecolor=edge, hatch=hatch, linewidth=0.8)
+    return dict(facecolor=face, edgecolor=edge, hatch=hatch, linewidth=0.8)  # matplotlib hatches in the edge's colour
 
 
 def bar_handle(place: int, label: str, *, hollow: bool = False) -> Patch:

@@ -49,6 +49,7 @@ def of_times(rows: Sequence[Row], each: str, *, what: str = "", of: str = "") ->
     if not timed:
         return []
     bars = [row.timing.step_s.has_interval for row in timed if not row.point.oversubscribed]  # hollow marks have none
+    # Ranges, because points have different numbers of rounds (measure.rounds=auto).
     n = n_of([(row.timing.samples, row.timing.rounds, row.timing.processes) for row in timed])
     notes = [f"{what}{f'{BARS}{of}; ' if any(bars) else ''}{n} {each}"]
     return notes if all(bars) else [*notes, f"no error bar: fewer than {MIN_ROUNDS} rounds"]
@@ -87,9 +88,7 @@ _WORDS = {
 _OPERATIONS = re.compile(r"\b(all_(?:reduce|gather|to_all)|reduce_scatter|(?:host|device)_to_(?:host|device))\b")
 _POINT = re.compile(r"([\w+]+)/(strong|weak)/(\d+)(/?)")
 _CASE = re.compile(r"^[\w+]+/[a-z]+\d+/")
-_LEVER = re.compile(
-    r"\b([a-z]{5,}|mesh)=(?=\S)"
-)  # a lever and its value; a mesh such as "data=2" stays in the field's notation
+_LEVER = re.compile(r"\b([a-z]{5,}|mesh)=(?=\S)")  # with its value; "data=2" of a mesh stays in the field's notation
 _AXES = ("data", "tensor", "stage", "context", "expert")
 _RATE = re.compile(r"\b(\d+)([kmg])bit\b")
 _SIZE = re.compile(r"\b(\d+)B\b")
@@ -107,7 +106,7 @@ def display(name: str) -> str:
     name = _RATE.sub(lambda m: f"{m[1]} {m[2].upper() if m[2] != 'k' else 'k'}bit/s", name)
     name = _SIZE.sub(lambda m: payload(float(m[1])), name).replace("->", " → ")
     name = _DEVICE.sub(lambda m: f"{m[1].upper()} {m[2]}", name)
-    for id in ("jit+copies", "op_by_op"):
-        name = name.replace(id, _WORDS[id])
+    for implementation in ("jit+copies", "op_by_op"):  # also inside a longer name
+        name = name.replace(implementation, _WORDS[implementation])
     name = re.sub(r"\bcores(\d+)\b", lambda m: f"{m[1]} core{'s' * (m[1] != '1')}", name)
     return _OPERATIONS.sub(lambda m: m[1].replace("_", " " if "device" in m[1] else "-"), name)

@@ -12,21 +12,16 @@ from matplotlib.figure import Figure
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """A figure. Call it with the report of a run: it returns None if there is nothing to draw.
+    """A figure. Call it with the report of a run: it returns None if there is nothing to draw."""
 
-    Attributes:
-      views: the runs that it is for: a kind ("training", "levers", "cases", "compiled"), or a kind with the view of
-        the experiment or of the swept lever ("cases/stream", "levers/remat"). Without views, other code draws it.
-      order: its place on the page.
-      more: a run's own sentence at the end of the caption.
-    """
-
-    name: str
+    name: str  # of its files, too
     caption: str
     draw: Callable[..., Figure | None]
+    # The runs that it is for: a kind ("training", "levers", "cases", "compiled"), or a kind with the view of the
+    # experiment or of the swept lever ("cases/stream", "levers/remat"). Without views, other code draws it.
     views: tuple[str, ...] = ()
-    order: int = 0
-    more: Callable[..., str] | None = None
+    order: int = 0  # its place on the page, among figures of the same order by name
+    more: Callable[..., str] | None = None  # a run's own sentence at the end of the caption
 
     def __call__(self, *what: Any, **settings: Any) -> Figure | None:
         return self.draw(*what, **settings)

@@ -11,7 +11,6 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.typing import LineStyleType
 
-from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.axes import entitle
@@ -22,11 +21,11 @@ from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One series. place: its number in the figure, for its style. rows: the timed rows, by size."""
+    """One series."""
 
     label: str
-    place: int
-    rows: list[Row]
+    place: int  # its number in the figure, for its style
+    rows: list[Row]  # the timed rows, by size
 
     def handle(self) -> Line2D:
         """The legend entry."""
@@ -37,6 +36,7 @@ class Series:
         between: LineStyleType = "-",
     ) -> None:  # fmt: skip
         """Draws scale * value(row) over x(row), for rows with a positive x."""
+        # The axes of sizes are logarithmic.
         rows = [row for row in self.rows if x(row) > 0]
         marks.line(axes, marks.of(rows, x, value, scale=scale), place=self.place, between=between)
 
@@ -59,13 +59,13 @@ def split(rows: Sequence[Row], parts: Sequence[str], *, size: Callable[[Row], fl
 
 def of_op(series: Sequence[Series], op: str) -> list[Series]:
     """The series with only the rows of one operation, without empty series."""
-    return only(series, {row.point.point for one in series for row in one.rows if row.point.op == op})
+    return only(series, {row.point.point for curve in series for row in curve.rows if row.point.op == op})
 
 
 def only(series: Sequence[Series], points: Container[str]) -> list[Series]:
     """The series with only the rows of these points, without empty series."""
-    picked = [(one, [row for row in one.rows if row.point.point in points]) for one in series]
-    return [dataclasses.replace(one, rows=rows) for one, rows in picked if rows]
+    picked = [(curve, [row for row in curve.rows if row.point.point in points]) for curve in series]
+    return [dataclasses.replace(curve, rows=rows) for curve, rows in picked if rows]
 
 
 def operations(rows: Sequence[Row]) -> list[str]:
@@ -99,8 +99,9 @@ PARTS: dict[str, Callable[[Row], str]] = {
     "dtype": lambda row: row.point.dtype,
     "shape": lambda row: row.point.shape or f"{row.point.elements}",
     "platform": lambda row: row.point.platform,
-    "cores": lambda row: _cores(row),
-    "group": lambda row: group(row),
+    # On an accelerator, cores do not matter.
+    "cores": lambda row: row.point.where if row.point.platform == "cpu" and row.point.cores is not None else "",
+    "group": lambda row: row.point.group if row.point.family == "collective" else "",
     "pair": lambda row: f"{row.point.source} → {row.point.target}",
 }
 
@@ -111,6 +112,7 @@ def naming(rows: Sequence[Row], parts: Sequence[str], *, always: str = "") -> di
     "jit", "jit on gpu", "jit, float32 on 1 core": as in `analysis.case_comparisons`.
     """
     values = {part: [PARTS[part](row) for row in rows] for part in parts}
+    # Without "": a part that some rows do not have, such as cores, does not distinguish the others.
     telling = [part for part in parts if part == always or len(set(values[part]) - {""}) > 1] or list(parts[:1])
     what = [part for part in telling if part not in ("platform", "cores")]
     where = [part for part in telling if part not in what]
@@ -119,21 +121,6 @@ def naming(rows: Sequence[Row], parts: Sequence[str], *, always: str = "") -> di
         things, places = ([values[part][place] for part in chosen] for chosen in (what, where))
         names[row.point.point] = " on ".join(filter(None, [", ".join(filter(None, things)), *places]))
     return names
-
-
-def _cores(row: Row) -> str:
-    """The number of cores in words; "" on an accelerator, where it does not matter."""
-    if row.point.platform != "cpu" or row.point.cores is None:
-        return ""
-    return "1 core" if row.point.cores == 1 else f"{row.point.cores} cores"
-
-
-def group(row: Row) -> str:
-    """The participants of a collective: "8 devices", "4 devices along x of 2x4", "2 devices of 2 hosts"."""
-    point = row.point
-    along = f" along {point.axis} of {point.mesh}" if "x" in point.mesh else ""
-    along += f" of {point.between}" if point.between else ""
-    return f"{devices(point.devices)}{along}" if point.family == "collective" else ""
 
 
 def elements(row: Row) -> float:
@@ -170,6 +157,6 @@ def base_of(row: Row, rows: Sequence[Row], impl: str) -> Row | None:
 def time_over(row: Row, rows: Sequence[Row], impl: str) -> Estimate:
     """The row's time over the time of `impl` for the same work on the same cores; UNKNOWN if either is missing."""
     base = base_of(row, rows, impl)
-    if base is None or row.point.impl == impl or not believed(row):
+    if base is None or row.point.impl == impl or not believed(row):  # a line at 1 for `impl` itself would say nothing
         return UNKNOWN
     return paired_ratio.ratio(row, base)

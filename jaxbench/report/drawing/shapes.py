@@ -22,8 +22,6 @@ from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.statistics.bootstrap import Estimate
 
-ShowEstimate = Callable[[Estimate], str]
-
 
 def any_timed(places: Sequence[ArmGroup]) -> bool:
     return any(arm.timing.step_s.known for arm in arms_of(places))
@@ -37,7 +35,7 @@ def arm_labels(places: Sequence[ArmGroup]) -> list[str]:
 def arm_ticks(places: Sequence[ArmGroup]) -> list[str]:
     """`arm_labels`, with the baseline marked."""
     base = {place.arms[0].label for place in places}
-    return [f"{short(name, 26)}\n(baseline)" if name in base else short(name, 26) for name in arm_labels(places)]
+    return [short(name, 26) + "\n(baseline)" * (name in base) for name in arm_labels(places)]
 
 
 def arm_remarks(places: Sequence[ArmGroup], *, paired: bool = True) -> list[str]:
@@ -75,25 +73,16 @@ def side_by_side(
 
 
 def arm_marks(
-    places: Sequence[ArmGroup],
-    value: Value,
-    show: ShowEstimate | None = None,
-    *,
-    names: Sequence[str] = (),
+    places: Sequence[ArmGroup], value: Value, show: Callable[[Estimate], str], *, names: Sequence[str] = (),
     apart: float = 0.74,
-) -> list[Mark]:
+) -> list[Mark]:  # fmt: skip
     """A mark for each arm with a known value, in the row of its label (those in `names`, or all)."""
     made = []
     for arm, number, at in side_by_side(places, names or arm_labels(places), apart=apart):
         mark = Mark(at=at, value=value(arm), style=number, state=marks.state(arm))
         if mark.value.known:
-            made.append(mark if show is None else replace(mark, text=show(mark.drawn)))
+            made.append(replace(mark, text=show(mark.drawn)))  # as drawn: perhaps without its interval
     return made
-
-
-def arm_dots(axes: Axes, places: Sequence[ArmGroup], value: Value, show: ShowEstimate | None = None) -> None:
-    """Draws a point with its interval for each arm and group."""
-    marks.dots(axes, arm_marks(places, value, show, apart=0.5))
 
 
 Value = Callable[[Row], Estimate]
@@ -111,28 +100,19 @@ DOUBLING = log("x", base=2)
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """A panel of `lines` or `rows`.
-
-    Attributes:
-      values: of `lines`: each is drawn for each series.
-      made: the marks of `rows`: `at` is the number of the row.
-      draw: of `rows`: how the marks are drawn.
-      axis: sets the axis of the values.
-      level: draws a dashed line at this value: no difference, or a limit.
-      extra: draws what only this figure has, after the axes are set.
-    """
+    """A panel of `lines` or `rows`."""
 
     title: str = ""
     x: str = ""
-    values: Sequence[Curve] = ()
-    made: Sequence[Mark] = ()
-    draw: Callable[[Axes, Sequence[Mark]], object] = marks.dots
-    axis: Axis | None = None
-    level: float | None = None
-    extra: Axis | None = None
+    values: Sequence[Curve] = ()  # of `lines`: each is drawn for each series
+    made: Sequence[Mark] = ()  # of `rows`: `at` is the number of the row
+    draw: Callable[[Axes, Sequence[Mark]], object] = marks.dots  # of `rows`: how the marks are drawn
+    axis: Axis | None = None  # sets the axis of the values
+    level: float | None = None  # a dashed line at this value: no difference, or a limit
+    extra: Axis | None = None  # draws what only this figure has, after the axes are set
 
     def finish(self, axes: Axes, *, along: str, x: str = "") -> None:
-        if self.level is not None:
+        if self.level is not None:  # before the axis, which then includes it
             marks.unity(axes, at=self.level, along=along)
         if self.axis is not None:
             self.axis(axes)
@@ -169,17 +149,16 @@ def rows(
     return sheet.finish(title, handles, remarks)
 
 
-def bars(show: Show = plain, *, thick: float = marks.THICK, room: float = 0.17) -> Callable[..., None]:
+def bars(show: Show) -> Callable[..., None]:
     """Draws horizontal bars on an axis that fits them: from 0, or logarithmic if short bars would vanish."""
-    return lambda axes, made: marks.hbars(axes, made, thick=thick, start=bar_axis(axes, made, show=show, room=room))
+    return lambda axes, made: marks.hbars(axes, made, start=bar_axis(axes, made, show=show))
 
 
-def bars_from_zero(room: float, *, thick: float = marks.THICK, **settings: Any) -> Callable[..., None]:
+def bars_from_zero(room: float, *, thick: float) -> Callable[..., None]:
     """Draws horizontal bars from 0. room: the axis's end over the longest bar."""
 
     def draw(axes: Axes, made: Sequence[Mark]) -> None:
         marks.hbars(axes, made, thick=thick)
-        longest = max((mark.end for mark in made), default=0.0)
-        zero_axis(axes, "x", longest, room=room, **{"max_ticks": 4, **settings})
+        zero_axis(axes, "x", max((mark.end for mark in made), default=0.0), room=room, max_ticks=4)
 
     return draw

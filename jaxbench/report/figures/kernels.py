@@ -31,7 +31,7 @@ from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 UNIT = "elements"
-FEW = 3  # up to this many operations have a column that explains letters and short bars; for more, see the table
+FEW = 3  # up to this many operations have a column that explains letters and short bars; more leave no room for it
 _WORDS = 29  # characters per line of that column
 
 
@@ -48,21 +48,21 @@ def draw_curves(run: RunReport) -> Figure | None:
     operations = series.operations(rows)
     few = len(operations) <= FEW
     words = {op: _words(op, run) if few else [] for op in operations}
-    tall = max(1.65 if few else 1.25, 0.25 + 0.108 * max(map(len, words.values())))
+    tall = max(1.65 if few else 1.25, 0.25 + 0.108 * max(map(len, words.values())))  # inches; 0.108: a line of words
     widths = [1, 1, 0.6] if any(words.values()) else [1, 1]
     sheet = Sheet(len(operations), len(widths), widths=widths, heights=tall)
     for line, op in zip(sheet.panels, operations, strict=True):
         of_op = series.of_op(every, op)
-        for one in of_op:
-            one.draw(line[0], elements, series.time)
-            one.draw(line[1], elements, per_second)
+        for curve in of_op:
+            curve.draw(line[0], elements, series.time)
+            curve.draw(line[1], elements, per_second)
         _crossings(line[:2], _inside(op, run) if few else [])
         _knees(line[1], _half(op, run), of_op)
         for column in line[2:]:  # the column of explanations, which exists only if there are marks to explain
             column.axis("off")
             column.text(0, 1, "\n".join(words[op]), va="top", fontsize=6.3, linespacing=1.2, color="#222222")
     _axes(sheet.panels, operations)
-    handles = [one.handle() for one in every]
+    handles = [curve.handle() for curve in every]
     return sheet.finish(f"{run.experiment}: from latency to throughput", handles, notes.of_marks(rows))
 
 
@@ -118,7 +118,7 @@ def _crossings(line: Sequence[Axes], crossings: Sequence[Crossing]) -> None:
 
 def _knees(axes: Axes, knees: Sequence[HalfPerformance], of_op: Sequence[Series]) -> None:
     """Draws a short bar at (n½, half of the best throughput) of each series."""
-    colours = {one.label: marks.series_style(one.place)[0] for one in of_op if any(map(believed, one.rows))}
+    colours = {curve.label: marks.series_style(curve.place)[0] for curve in of_op if any(map(believed, curve.rows))}
     for knee in knees:
         axes.plot(
             [knee.elements.value], [knee.best_per_s.value / 2], marker="|", markersize=10, markeredgewidth=1.2,
@@ -138,14 +138,12 @@ def draw_dispatch(run: RunReport) -> Figure | None:
         return None
     shown, operations = timed[:DISPATCH_LIMIT], series.operations(timed)
     names = series.naming(timed, ("op", *parts))
-    if len(set(names.values())) < len(timed):
+    if len(set(names.values())) < len(timed):  # shapes only where names repeat
         names = series.naming(timed, ("op", "shape", *parts))
     made = [
-        Mark(
-            at=place, value=row.timing.step_s, state=marks.state(row), style=operations.index(row.point.op),
-            text=seconds(row.timing.step_s.value),
-        )
-        for place, row in enumerate(shown)
+        Mark(at=at, value=row.timing.step_s, state=marks.state(row), style=operations.index(row.point.op),
+             text=seconds(row.timing.step_s.value))
+        for at, row in enumerate(shown)
     ]  # fmt: skip
     handles = [marks.bar_handle(place, short(op)) for place, op in enumerate(operations)]
     return rows(
@@ -193,9 +191,8 @@ def draw_devices(run: RunReport) -> Figure | None:
 def both(rows: Sequence[Row]) -> list[Pair]:
     """(row on all CPU cores, row on the accelerator) of each kernel at its largest common size, in row order."""
     timed = [row for row in rows if row.point.family == "kernel" and row.point.elements and row.timing.step_s.known]
-    on_cpu: dict[tuple[object, ...], Row] = {}
-    for row in sorted((r for r in timed if r.point.platform == "cpu"), key=lambda r: r.point.cores or 0):
-        on_cpu[_key(row)] = row
+    ascending = sorted((r for r in timed if r.point.platform == "cpu"), key=lambda r: r.point.cores or 0)
+    on_cpu = {_key(row): row for row in ascending}  # of several core counts, the last and largest one stays
     pairs: dict[tuple[object, ...], Pair] = {}
     for row in timed:
         cpu = on_cpu.get(_key(row))
@@ -231,19 +228,19 @@ def draw_fusion(run: RunReport) -> Figure | None:
     if not rows:
         return None
     every, operations = series.split(rows, _FUSION_PARTS, size=elements), series.operations(rows)
-    styles = {row.point.point: one.place for one in every for row in one.rows}
+    styles = {row.point.point: curve.place for curve in every for row in curve.rows}
     sheet = Sheet(len(operations), 3, widths=[1, 1, 1.25], heights=1.9)
     for line, op in zip(sheet.panels, operations, strict=True):
         of_op = [row for row in rows if row.point.op == op]
         _bars(line[:2], op, of_op, [(styles[row.point.point], row) for row in _largest(of_op)])
         _speedups(line[2], series.of_op(every, op), of_op)
-    handles: list[Artist] = [marks.bar_handle(one.place, short(one.label)) for one in every]
+    handles: list[Artist] = [marks.bar_handle(curve.place, short(curve.label)) for curve in every]
     return sheet.finish(f"{run.experiment}: what fusing saves", handles, notes.of_marks(rows))
 
 
 def _largest(rows: Sequence[Row]) -> list[Row]:
     """Rows of the largest size at which the base was measured; without a base, of the largest size."""
-    based = [row for row in rows if row.point.impl == BASE] or list(rows)
+    based = [row for row in rows if row.point.impl == BASE] or list(rows)  # op by op may stop at a smaller size
     size = max(row.point.elements or 0 for row in based)
     return [row for row in rows if row.point.elements == size]
 
@@ -282,10 +279,10 @@ def _panel(axes: Axes, bars: Sequence[Mark], title: str, count: int, show: Show)
 
 def _speedups(axes: Axes, every: Sequence[Series], rows: Sequence[Row]) -> None:
     ends = []
-    for one in every:
-        one.draw(axes, elements, lambda row: speedup(row, rows))
-        for row in [row for row in one.rows if speedup(row, rows).known][-1:]:
-            ends.append(Line2D([elements(row)], [speedup(row, rows).value], label=short(one.label, 16)))
+    for curve in every:
+        curve.draw(axes, elements, lambda row: speedup(row, rows))
+        for row in [row for row in curve.rows if speedup(row, rows).known][-1:]:
+            ends.append(Line2D([elements(row)], [speedup(row, rows).value], label=short(curve.label, 16)))
     marks.unity(axes, along="y")
     log_axis(axes, "x", show=si, max_ticks=5)
     log_axis(axes, "y", show=plain, max_ticks=6, span=[1.0])
@@ -308,7 +305,7 @@ def draw_matmul(run: RunReport) -> Figure | None:
     widths = [3.2, 3.8] if square and other else [1]
     sheet = Sheet(1, len(widths), widths=widths, heights=2.5 if square else 1)
     every: list[Series] = series.split(square, _MATMUL_PARTS, size=side)
-    handles, remarks = [one.handle() for one in every], notes.of_marks(rows)
+    handles, remarks = [curve.handle() for curve in every], notes.of_marks(rows)
     if square:
         peaks, more = _squares(sheet.panels[0, 0], every)
         handles, remarks = handles + peaks, remarks + more
@@ -325,9 +322,9 @@ def side(row: Row) -> int:
 
 def _squares(axes: Axes, every: Sequence[Series]) -> tuple[list[Line2D], list[str]]:
     """Draws the square products. Returns legend entries and footnotes."""
-    for one in every:
-        one.draw(axes, side, lambda row: row.flop_per_s)
-    rows = [row for one in every for row in one.rows]
+    for curve in every:
+        curve.draw(axes, side, lambda row: row.flop_per_s)
+    rows = [row for curve in every for row in curve.rows]
     names = naming(rows, ("dtype", "platform", "cores"))
     peaks = {peak: names[row.point.point] for row in rows if (peak := peak_of(row))}
     log_axis(axes, "x", base=2, show=plain)
@@ -341,6 +338,7 @@ def _squares(axes: Axes, every: Sequence[Series]) -> tuple[list[Line2D], list[st
 
 def peak_of(row: Row) -> float:
     """The peak FLOP/s that the row's percentage refers to, rounded so that equal peaks compare equal; 0 if none."""
+    # From the share, because it knows which peak was used: the catalogue's or the measured one.
     share = row.peak_share
     return float(f"{row.flop_per_s.value / share.value:.3g}") if share.known and share.value > 0 else 0.0
 
@@ -362,13 +360,13 @@ def _shapes(sheet: Sheet, rows: Sequence[Row]) -> list[str]:
 
 
 def fastest(rows: Sequence[Row]) -> list[Row]:
-    """At most LIMIT rows, spread evenly over kinds (batched or not, dtype, impl, device, cores), fastest first."""
+    """At most MATMUL_LIMIT rows, spread over kinds (batched or not, op, dtype, impl, device, cores), fastest first."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row.point.shape.count("x"), -row.flop_per_s.value)):
         p = row.point
         groups.setdefault((p.shape.count("x"), p.op, p.dtype, p.impl, p.platform, p.cores), []).append(row)
     counts = dict.fromkeys(groups, 0)
-    while sum(counts.values()) < min(MATMUL_LIMIT, len(rows)):
+    while sum(counts.values()) < min(MATMUL_LIMIT, len(rows)):  # one more of the kind with the fewest
         kind = min((kind for kind in groups if counts[kind] < len(groups[kind])), key=lambda kind: counts[kind])
         counts[kind] += 1
     return [row for kind, group in groups.items() for row in group[: counts[kind]]]
@@ -391,21 +389,22 @@ def draw_stream(run: RunReport) -> Figure | None:
     panels: list[Axes] = list(sheet.panels.flat)
     inside = {kind: [row for row in rows if places[row.point.point] == kind] for kind in kinds}
     for axes, kind in zip(panels, kinds, strict=False):
-        for one in series.only(every, {row.point.point for row in inside[kind]}):
-            one.draw(axes, working_set, lambda row: UNKNOWN if row.launch_bound else row.bytes_per_s, scale=1e-9)
-        bound = [row for row in inside[kind] if row.launch_bound]
+        for curve in series.only(every, {row.point.point for row in inside[kind]}):
+            curve.draw(axes, working_set, lambda row: UNKNOWN if row.launch_bound else row.bytes_per_s, scale=1e-9)
+        bound = [row for row in inside[kind] if row.launch_bound]  # not on the line, which shows bandwidth
         rates = [row.bytes_per_s.value / 1e9 for row in bound]
         axes.plot(list(map(working_set, bound)), rates, color=marks.PALE, marker=".", linestyle="none", zorder=3)
     tall, plateau = extent(panels, "y"), False
     for axes, kind in zip(panels, kinds, strict=False):
         log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=6 if columns == 2 else 9)
         log_axis(axes, "y", show=plain, max_ticks=8, span=tall)
-        size = run.manifest.get("cache_bytes") if inside[kind][0].point.platform == "cpu" else None
+        size = run.manifest.get("cache_bytes") if inside[kind][0].point.platform == "cpu" else None  # the processor's
         best = from_memory(inside[kind], size)
         rate = "" if best is None else f"{quantities.per_second(best.bytes_per_s.value)} from memory"
         entitle(axes, ": ".join(filter(None, (kind if len(kinds) > 1 else "", rate))), x="working set")
         _caches(axes, size)
         if best is not None:
+            # Half an octave before the first size in memory, where the plateau begins.
             start = min(working_set(row) for row in inside[kind] if _in_memory(row, size)) / math.sqrt(2)
             marks.guide(axes, [start, axes.get_xlim()[1]], [best.bytes_per_s.value / 1e9] * 2)
             plateau = True
@@ -413,7 +412,7 @@ def draw_stream(run: RunReport) -> Figure | None:
         axes.remove()
     for axes in sheet.panels[:, 0]:
         entitle(axes, y="GB/s")
-    handles = [*(one.handle() for one in every), *([marks.guide_handle("best from memory")] if plateau else [])]
+    handles = [*(curve.handle() for curve in every), *([marks.guide_handle("best from memory")] if plateau else [])]
     launch = ["small grey points: launch-bound, no bandwidth"] if any(row.launch_bound for row in rows) else []
     return sheet.finish(f"{run.experiment}: bandwidth by working set", handles, [*notes.of_marks(rows), *launch])
 
@@ -436,10 +435,8 @@ def from_memory(rows: Sequence[Row], cache: int | None) -> Row | None:
 def _caches(axes: Axes, cache: int | None) -> None:
     """Draws lines at the size of the last-level cache, and at the size from which a working set counts as memory."""
     low, high = axes.get_xlim()
-    for times, text in (
-        (1, f"cache {quantities.payload(cache or 0)}"),
-        (roofline.CACHES, f"{roofline.CACHES} x cache"),
-    ):
+    limits = ((1, f"cache {quantities.payload(cache or 0)}"), (roofline.CACHES, f"{roofline.CACHES} x cache"))
+    for times, text in limits:
         size = times * (cache or 0)
         if low < size < high:
             marks.boundary(axes, size, text, y=0.02, rotation=90, color="#333333", va="bottom")
@@ -458,11 +455,11 @@ def draw_linalg(run: RunReport) -> Figure | None:
     every = series.split(rows, ("impl", "dtype", "platform", "cores"), size=elements)
     sheet, pairs = series.bands(rows, across=4, heights=(1.8, 1.2))
     for op, (above, below) in pairs.items():
-        for one in series.of_op(every, op):
-            one.draw(above, elements, series.time)
-            one.draw(below, elements, lambda row: time_over(row, rows, OWN))
+        for curve in series.of_op(every, op):
+            curve.draw(above, elements, series.time)
+            curve.draw(below, elements, lambda row: time_over(row, rows, OWN))
         marks.unity(below, along="y")
-    for number, line in enumerate(zip(*pairs.values(), strict=True)):
+    for number, line in enumerate(zip(*pairs.values(), strict=True)):  # the upper panels, then the lower ones
         span = [*extent(line, "y"), *([1.0] if number else [])]
         for axes in line:
             log_axis(axes, "y", show=plain if number else seconds_tick, max_ticks=6, span=span)
@@ -470,5 +467,5 @@ def draw_linalg(run: RunReport) -> Figure | None:
             entitle(axes, x="n" if number else "")
     for axes, label in zip(sheet.panels[:, 0], ["time per call", "time / time of jit"] * len(pairs), strict=False):
         entitle(axes, y=label)
-    handles = [one.handle() for one in every]
+    handles = [curve.handle() for curve in every]
     return sheet.finish(f"{run.experiment}: factorizations", handles, notes.of_marks(rows))

@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,16 +19,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.levers import ACCUMULATE, TRAININGS
 from jaxbench.report.drawing import marks, notes, shapes
-from jaxbench.report.drawing.axes import (
-    Show,
-    bar_axis,
-    bytes_tick,
-    entitle,
-    plain,
-    seconds_tick,
-    si,
-    zero_axis,
-)
+from jaxbench.report.drawing.axes import Show, bar_axis, bytes_tick, entitle, plain, seconds_tick, si, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark, exact
 from jaxbench.report.drawing.plot import plot
@@ -37,7 +27,7 @@ from jaxbench.report.drawing.shapes import Curve, Panel, bars_from_zero, lines, 
 from jaxbench.report.run_report import RunReport, unit
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
-LIMIT = 40
+LIMIT = 40  # rows that stay readable on a page; the table has all arms
 
 
 @plot("arms", views=("levers/arms", "levers/compiler"))
@@ -73,7 +63,7 @@ def cost(arm: Row) -> Estimate:
 
 
 def _text(arm: Row, value: Estimate) -> str:
-    if arm.against is None:
+    if arm.against is None:  # its ratio is 1 by definition
         return "baseline"
     return interval(value, "{:.2f}".format) + ("  inconclusive" if arm.verdict == "cannot tell" else "")
 
@@ -141,7 +131,7 @@ def draw_freeze(run: RunReport) -> Figure | None:
         return None
     shares = {arm.point.point: 100 * frozen(arm, most(place)) for place in timed for arm in place.arms}
 
-    def zero(axes: Axes, show: Show = plain) -> None:
+    def zero(axes: Axes, show: Show = plain) -> None:  # the limits are not finite where nothing is known
         top = axes.dataLim.y1
         zero_axis(axes, "y", top if math.isfinite(top) else 0, show=show, room=1.1, max_ticks=7)
 
@@ -171,6 +161,7 @@ def gradient(arm: Row) -> float:
     report = arm.point.compile_report
     if report is None:
         return math.nan
+    # One device reduces nothing. Its float32 gradients show what several would send.
     return float(arm.gradient_bytes or 0) if arm.point.devices > 1 else 4.0 * report.parameters
 
 
@@ -217,7 +208,7 @@ def _inference_notes(run: RunReport) -> list[str]:
     return [f"no p99 at batch {', '.join(dict.fromkeys(sizes))}: {why}" for why, sizes in batches.items()]
 
 
-OWN = "device"
+OWN = "device"  # the input that is already there, so that a step never waits for it
 
 
 @plot("inputs", views=("levers/inputs",))
@@ -227,10 +218,7 @@ def draw_inputs(run: RunReport) -> Figure | None:
     next batch. If the first is larger, input also costs time without waiting, by copies or shared cores."""
     if not shapes.any_timed(run.groups):
         return None
-    base, style = (
-        short(run.rows[0].label, 14),
-        dict[str, Any](marker="|", color="black", markersize=7, linestyle="none"),
-    )
+    base, style = short(run.rows[0].label, 14), marks.Style(marker="|", color="black", markersize=7, linestyle="none")
     waits = [
         (100 * arm.point.outcome("waited_share"), y + 0.24)
         for arm, _, y in shapes.side_by_side(run.groups, shapes.arm_labels(run.groups), apart=0.5)
@@ -288,7 +276,7 @@ def factors(place: ArmGroup) -> list[Estimate]:
 def _panel(axes: Axes, place: ArmGroup) -> None:
     made, missing = [], []
     for y, (arm, factor) in enumerate(zip(place.arms, factors(place), strict=True)):
-        alone = factor.alone() if arm.point.oversubscribed else factor
+        alone = factor.alone() if arm.point.oversubscribed else factor  # as marks do
         text = f"{arm.gain.value:.2f} x" + (f"   {_factor(alone)}" if factor.known else "")
         made.append(Mark(at=y, value=arm.gain, state=marks.state(arm), text=text))
         if not arm.gain.known:
@@ -318,49 +306,46 @@ def draw_phases(run: RunReport) -> Figure | None:
         return None
     sheet = Sheet(1, 2, widths=[1.35, 1])
     left, right = sheet.panels[0]
-    for place, one in enumerate(stacks):
-        _stack(left, place, one)
-    longest = max(one.whole.hi if one.whole.has_interval else one.whole.value for one in stacks)
+    for place, stack in enumerate(stacks):
+        _stack(left, place, stack)
+    longest = max(stack.whole.hi if stack.whole.has_interval else stack.whole.value for stack in stacks)
     zero_axis(left, "x", longest, show=seconds_tick, room=1.16, max_ticks=6)
     entitle(left, "time per step")
     _shares(right, stacks)
-    abreast = max(len(one.phases) for one in stacks)
+    abreast = max(len(stack.phases) for stack in stacks)
     for axes in (left, right):
-        sheet.names(axes, [short(one.name, 26) or "step" for one in stacks], abreast=abreast, shown=axes is left)
-    drawn = {style for one in stacks for phase in one.phases for style in phase.indices}
+        sheet.names(axes, [short(stack.name, 26) or "step" for stack in stacks], abreast=abreast, shown=axes is left)
+    drawn = {style for stack in stacks for phase in stack.phases for style in phase.indices}
     handles = [marks.bar_handle(style, name) for style, name in enumerate(PHASE_NAMES) if style in drawn]
     remarks = [*_phases_notes(stacks), *shapes.arm_remarks(run.groups, paired=False)]
     return sheet.finish(f"{run.experiment}: where the step's time goes", handles, remarks)
 
 
-def _stack(axes: Axes, place: int, one: Phases) -> None:
+def _stack(axes: Axes, place: int, stack: Phases) -> None:
     """Draws one stack. A negative phase has no length; the notes name it."""
-    parts = [(max(0.0, phase.step_s.value), phase.indices[-1]) for phase in one.phases]
-    end = marks.stack(axes, place, parts, thick=0.62, hollow=not one.quotable)
+    parts = [(max(0.0, phase.step_s.value), phase.indices[-1]) for phase in stack.phases]
+    end = marks.stack(axes, place, parts, thick=0.62, hollow=not stack.quotable)
     at = 0.0
-    for (width, style), phase in zip(parts, one.phases, strict=True):
+    for (width, style), phase in zip(parts, stack.phases, strict=True):
         at += width
-        if phase.step_s.has_interval and one.quotable:
+        if phase.step_s.has_interval and stack.quotable:
             reach = [[max(0.0, width - max(0.0, phase.step_s.lo))], [max(0.0, phase.step_s.hi - width)]]
             axes.errorbar(
-                [at], [place + 0.12 * (style - 1.5)], xerr=reach, linestyle="none", ecolor="black", elinewidth=0.8,
-                capsize=1.8, capthick=0.8, zorder=4,
+                [at], [place + 0.12 * (style - 1.5)],  # apart in height: the bars of short phases would overlap
+                xerr=reach, linestyle="none", ecolor="black", elinewidth=0.8, capsize=1.8, capthick=0.8, zorder=4,
             )  # fmt: skip
-    marks.write(axes, max(end, one.whole.hi if one.whole.has_interval else end), place, seconds(one.whole.value))
+    marks.write(axes, max(end, stack.whole.hi if stack.whole.has_interval else end), place, seconds(stack.whole.value))
 
 
 def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
     """Draws each phase as a point with its interval, in percent of the step, grouped by arm group."""
     made = []
-    for place, one in enumerate(stacks):
-        for i, phase in enumerate(one.phases):
-            share, at = phase.share.times(100), place + (i - (len(one.phases) - 1) / 2) * 0.19
-            text = f"{share.value:z.0f} %{'' if phase.above_zero or not one.quotable else ' ?'}"
-            made.append(
-                Mark(
-                    at=at, value=share, style=phase.indices[-1], state="solid" if one.quotable else "hollow", text=text
-                )
-            )
+    for place, stack in enumerate(stacks):
+        for i, phase in enumerate(stack.phases):
+            share, at = phase.share.times(100), place + (i - (len(stack.phases) - 1) / 2) * 0.19
+            text = f"{share.value:z.0f} %{'' if phase.above_zero or not stack.quotable else ' ?'}"
+            state = "solid" if stack.quotable else "hollow"
+            made.append(Mark(at=at, value=share, style=phase.indices[-1], state=state, text=text))
     marks.dots(axes, made)
     marks.unity(axes, at=0.0)
     axes.set_xlim(min(0.0, axes.dataLim.x0) - 3, 1.2 * max(mark.end for mark in made))
@@ -369,11 +354,10 @@ def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
 
 def _phases_notes(stacks: Sequence[Phases]) -> list[str]:
     notes = []
-    if any(not phase.above_zero for one in stacks if one.quotable for phase in one.phases):
+    if any(not phase.above_zero for stack in stacks if stack.quotable for phase in stack.phases):
         notes.append("?: the interval contains 0, so the phase may take no time at all")
-    every = [phase for one in stacks for phase in one.phases]
-    below = [f"{phase.name} {1e3 * phase.step_s.value:.2g} ms" for phase in every if phase.step_s.value < 0]
-    if below:
+    every = [phase for stack in stacks for phase in stack.phases]
+    if below := [f"{phase.name} {1e3 * phase.step_s.value:.2g} ms" for phase in every if phase.step_s.value < 0]:
         notes.append(f"negative, so not drawn in the stack: {', '.join(below)}")
     if any(len(phase.indices) > 1 for phase in every):
         notes.append(f"a part that was not measured is included in the next phase ({', '.join(PREFIXES)})")
@@ -421,11 +405,10 @@ def draw_precision(run: RunReport) -> Figure | None:
 
 
 def _accuracy(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
-    shapes.arm_dots(
-        axes, everywhere, lambda arm: exact(arm.point.outcome("final_accuracy")), lambda v: f"{v.value:.3f}"
-    )
+    get, show = (lambda arm: exact(arm.point.outcome("final_accuracy"))), (lambda value: f"{value.value:.3f}")
+    marks.dots(axes, shapes.arm_marks(everywhere, get, show, apart=0.5))
     low, high = axes.dataLim.x0, axes.dataLim.x1
-    pad = max(high - low, 0.002)
+    pad = max(high - low, 0.002)  # equal accuracies still get an axis
     axes.set_xlim(low - 0.25 * pad, high + 1.1 * pad)
     axes.locator_params(axis="x", nbins=4)
     entitle(axes, "final accuracy")
@@ -440,13 +423,10 @@ def difference(arm: Row) -> Estimate:
 
 def _differences(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
     """Draws measured differences above, published ones below. Returns the names of the rows."""
-    ours = [
-        (arm, place, style) for style, place in enumerate(everywhere) for arm in place.arms if difference(arm).known
-    ]
-    marks.dots(
-        axes,
-        [Mark(at=y, value=difference(a), style=style, state=marks.state(a)) for y, (a, _, style) in enumerate(ours)],
-    )
+    arms = [(arm, place, style) for style, place in enumerate(everywhere) for arm in place.arms]
+    ours = [each for each in arms if difference(each[0]).known]
+    measured = enumerate(ours)
+    marks.dots(axes, [Mark(at=y, value=difference(a), style=s, state=marks.state(a)) for y, (a, _, s) in measured])
     frame = published.read(SERIES).frame
     for y, change in enumerate(frame["mixed"] - frame["fp32"], start=len(ours)):
         marks.published(axes, [change], [y], shape="o", joined=False)
@@ -466,14 +446,15 @@ def draw_sharing(run: RunReport) -> Figure | None:
     Right: Jain's fairness index: 1 if all are equally fast; dashed: its least possible value."""
     if not shapes.any_timed(run.groups):
         return None
+    # Trainings that take turns and trainings that overlap are two curves, and not one with two values at each x.
     groups, counts = _by_mps(run.groups), sorted({trainings(arm) for arm in run.rows})
 
     def each(axes: Axes) -> None:
         for number, place in enumerate(groups):
             for arm in place.arms:
                 found = lever_results.sharing_of(arm)
-                if found is not None and arm.ratio.known:
-                    x, y = [trainings(arm)] * len(found.relative), [arm.ratio.value * one for one in found.relative]
+                if found is not None and arm.ratio.known:  # `ratio` is the slowest's, and `relative` is over that one
+                    x, y = [trainings(arm)] * len(found.relative), [arm.ratio.value * share for share in found.relative]
                     axes.plot(x, y, ".", color=marks.series_style(number)[0], markersize=3, linestyle="none", alpha=0.6)
         marks.guide(axes, counts, counts)
 
@@ -503,7 +484,7 @@ def _by_mps(found: Sequence[ArmGroup]) -> list[ArmGroup]:
 
 
 def trainings(arm: Row) -> float:
-    return float(TRAININGS.of(arm.point.levers).at_once)
+    return float(arm.point.trainings)
 
 
 def fairness(arm: Row) -> Estimate:

@@ -32,18 +32,18 @@ def draw_alpha_beta(run: RunReport) -> Figure | None:
     bandwidth beta sets the slope at the right. Below: measured time minus the line. A pattern there means that one line
     does not fit all sizes. If the line misses a time by 25 % or more it is dashed, and beta is not a bandwidth."""
     fits = {group_of(fit.place): fit for fit in run.lines if not fit.why_not}
-    rows, left_out = _chosen([row for row in run.rows if row.timing.step_s.known], fits)
+    rows, left_out = _chosen([row for row in run.rows if row.timing.step_s.known], fits)  # only rows with a fit
     if not rows:
         return None
     every = series.split(rows, ("group", "pair", "dtype"), size=payload)
     sheet, pairs = series.bands(rows, across=3, heights=(1.95, 1.15))
     for op, (above, below) in pairs.items():
-        for one in series.of_op(every, op):
-            one.draw(above, payload, series.time, between="none")
-            _fitted(above, below, one, fits)
+        for curve in series.of_op(every, op):
+            curve.draw(above, payload, series.time, between="none")
+            _fitted(above, below, curve, fits)
         marks.unity(below, at=0, along="y")
     uppers, lowers = zip(*pairs.values(), strict=True)
-    reach = max(map(abs, [*extent(lowers, "y"), 5.0]))
+    reach = max(map(abs, [*extent(lowers, "y"), 5.0]))  # at least ± 5 %, so that good fits look good
     for above, below in pairs.values():
         log_axis(above, "y", show=seconds_tick, max_ticks=6, span=extent(uppers, "y"))
         for axes in (above, below):
@@ -53,7 +53,7 @@ def draw_alpha_beta(run: RunReport) -> Figure | None:
     for axes, label in zip(sheet.panels[:, 0], ["time per call", "measured - line, %"] * len(pairs), strict=False):
         entitle(axes, y=label)
     fake = all(row.point.platform == "cpu" for row in rows)
-    handles, remarks = [one.handle() for one in every], [*notes.of_marks(rows, fake=fake), *left_out]
+    handles, remarks = [curve.handle() for curve in every], [*notes.of_marks(rows, fake=fake), *left_out]
     if any(fits[group_of(row.point)].poor for row in rows if group_of(row.point) in fits):
         remarks.append("dashed: the line misses a time by 25 % or more, so its alpha and beta describe nothing")
     return sheet.finish(f"{run.experiment}: time = alpha + S / beta", handles, remarks)
@@ -67,7 +67,7 @@ def _chosen(rows: Sequence[Row], fits: dict[tuple[object, ...], AlphaBetaFit]) -
         matching = (fit for fit in fits.values() if fit.place.op == op)
         ranked = sorted(matching, key=lambda fit: fit.beta_bytes_per_s.value)
         count = min(MAX_PAIRS if ranked[0].place.source else ALPHA_BETA_LIMIT, len(ranked))
-        picks = np.unique(np.linspace(0, len(ranked) - 1, count).round().astype(int))
+        picks = np.unique(np.linspace(0, len(ranked) - 1, count).round().astype(int))  # with both ends
         keep |= {group_of(ranked[pick].place) for pick in picks}
         if len(picks) < len(ranked):
             shown = f"{len(picks)} of {len(ranked)} groups, from the slowest to the fastest"
@@ -75,14 +75,14 @@ def _chosen(rows: Sequence[Row], fits: dict[tuple[object, ...], AlphaBetaFit]) -
     return [row for row in rows if group_of(row.point) in keep], left_out
 
 
-def _fitted(above: Axes, below: Axes, one: Series, fits: dict[tuple[object, ...], AlphaBetaFit]) -> None:
+def _fitted(above: Axes, below: Axes, curve: Series, fits: dict[tuple[object, ...], AlphaBetaFit]) -> None:
     """Draws the fitted line through its series, and the residuals in the panel below."""
-    fit = next((fits[group_of(row.point)] for row in one.rows if group_of(row.point) in fits), None)
+    fit = next((fits[group_of(row.point)] for row in curve.rows if group_of(row.point) in fits), None)
     if fit is None or not fit.residuals:
         return
     sizes, residuals = np.array(fit.residuals, dtype=np.float64).T
     fine = np.geomspace(sizes.min(), sizes.max(), 100)
-    colour, marker = marks.series_style(one.place)
+    colour, marker = marks.series_style(curve.place)
     between = marks.DASHED if fit.poor else "-"
     above.plot(fine, fit.seconds_at(fine), color=colour, linewidth=0.9, linestyle=between, zorder=2)
     below.plot(
@@ -92,7 +92,7 @@ def _fitted(above: Axes, below: Axes, one: Series, fits: dict[tuple[object, ...]
     )  # fmt: skip
 
 
-BESIDE_PUBLISHED = "all_reduce"
+BESIDE_PUBLISHED = "all_reduce"  # the only collective with published series
 ACROSS = 3
 _NAMES = {"a100x8": "8 A100", "h200x8": "8 H200", "b200x8": "8 B200", "b200x8x4nodes": "4 nodes of 8 B200"}
 
@@ -109,19 +109,19 @@ def draw_busbw(run: RunReport) -> Figure | None:
     sheet, panels = _panels(sorted(operations, key=lambda op: op != BESIDE_PUBLISHED))
     for op, axes in panels.items():
         of_op = series.of_op(every, op)
-        for place, one in enumerate(of_op):
+        for place, curve in enumerate(of_op):
             factor = marks.dodge(place, len(of_op))
-            one.draw(axes, lambda row, factor=factor: factor * payload(row), lambda row: row.busbw, scale=1e-9)  # type: ignore[misc]
+            curve.draw(axes, lambda row, factor=factor: factor * payload(row), lambda row: row.busbw, scale=1e-9)  # type: ignore[misc]
     remarks = notes.of_marks(rows, fake=all(row.point.platform == "cpu" for row in rows))
     wide = panels.pop(BESIDE_PUBLISHED, None)
-    if wide is not None:
+    if wide is not None:  # with axes of its own: the published series are far above a CPU's
         remarks.append(_behind(wide))
     spans = {which: extent(panels.values(), which) for which in "xy"}
     for op, axes in panels.items():
         log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=4, span=spans["x"])
         log_axis(axes, "y", show=plain, max_ticks=6, span=spans["y"])
         entitle(axes, short(op, 24), x="payload")
-    return sheet.finish(f"{run.experiment}: bus bandwidth", [one.handle() for one in every], remarks)
+    return sheet.finish(f"{run.experiment}: bus bandwidth", [curve.handle() for curve in every], remarks)
 
 
 def _panels(operations: list[str]) -> tuple[Sheet, dict[str, Axes]]:
@@ -144,16 +144,10 @@ def _panels(operations: list[str]) -> tuple[Sheet, dict[str, Axes]]:
 def _behind(axes: Axes) -> str:
     """Draws the published series behind all-reduce. Returns their citation."""
     table = published.allreduce()
-    lines = [
-        marks.published(
-            axes,
-            table.index,
-            table[name] / 1e9,
-            shape=marks.series_style(place)[1],
-            label=_NAMES.get(str(name), str(name)),
-        )
-        for place, name in enumerate(table.columns)
-    ]
+    lines = []
+    for place, name in enumerate(table.columns):
+        shape, label = marks.series_style(place)[1], _NAMES.get(str(name), str(name))
+        lines.append(marks.published(axes, table.index, table[name] / 1e9, shape=shape, label=label))
     log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=11)
     log_axis(axes, "y", show=plain, max_ticks=9)
     marks.end_labels(axes, lines, reach=1.5, size=6.5)
@@ -161,7 +155,7 @@ def _behind(axes: Axes) -> str:
     return notes.cited(f"{published.read('allreduce_busbw').project}; one node of 8, and 4 nodes")
 
 
-SLOW = 0.75  # of the median of the pairs of the same kind
+SLOW = 0.75  # of the median of the pairs of the same kind (operation), because only those should be equally fast
 TRANSFER_LIMIT = 6  # most lines in the panel over payload
 Pair = tuple[str, str]
 
@@ -180,19 +174,19 @@ def draw_transfer(run: RunReport) -> Figure | None:
     _heat(left, matrix, slow)
     lines, left_out = _lines(rows)
     every = series.split(lines, ("pair", "dtype"), size=payload)
-    for one in every:
-        one.draw(right, payload, lambda row: row.algbw, scale=1e-9)
+    for curve in every:
+        curve.draw(right, payload, lambda row: row.algbw, scale=1e-9)
     log_axis(right, "x", base=2, show=quantities.payload, max_ticks=5)
     log_axis(right, "y", show=plain)
     entitle(right, "GB/s by payload", x="payload")
     remarks = [*_slow_notes(slow), *left_out, *notes.of_marks(rows)]
-    return sheet.finish(f"{run.experiment}: copies", [one.handle() for one in every], remarks)
+    return sheet.finish(f"{run.experiment}: copies", [curve.handle() for curve in every], remarks)
 
 
 def largest(rows: Sequence[Row]) -> list[Row]:
     """The row with the largest payload of each pair, preferring rows that passed their checks."""
     best: dict[Pair, Row] = {}
-    for row in sorted(rows, key=lambda row: (believed(row), payload(row))):
+    for row in sorted(rows, key=lambda row: (believed(row), payload(row))):  # the last of a pair stays
         best[_pair(row)] = row
     return list(best.values())
 
@@ -230,6 +224,7 @@ def _heat(axes: Axes, rows: Sequence[Row], slow: Sequence[tuple[Row, float]]) ->
         x, y = where[row.point.point]
         rate, mark = row.algbw.value / 1e9, "°" if row.point.oversubscribed else ""
         text = (f"{rate:.3g}" if rate < 1000 else f"{rate:.0f}") + mark if believed(row) else "x"
+        # White where the cell is dark: the colour scale ends at 1.3 times the top.
         colour = marks.PALE if not believed(row) else "white" if grid[y, x] > 0.9 * top else "black"
         axes.text(x, y, text, ha="center", va="center", fontsize=size, color=colour)
     for row, _ in slow:
@@ -251,7 +246,7 @@ def _lines(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
     longest = max(map(len, payloads.values()))
     keep = {pair for pair, sizes in payloads.items() if len(sizes) == longest}
     left_out = []
-    if len(keep) > TRANSFER_LIMIT:
+    if len(keep) > TRANSFER_LIMIT:  # the two ends show how much pairs differ
         ranked = sorted((row for row in largest(rows) if _pair(row) in keep), key=lambda row: row.algbw.value)
         kinds = [[_pair(row) for row in ranked if row.point.op == op] for op in series.operations(ranked)]
         keep = {pair for pairs in kinds for pair in (pairs[0], pairs[-1])}
@@ -267,8 +262,7 @@ def _slow_notes(slow: Sequence[tuple[Row, float]]) -> list[str]:
     if not slow:
         return []
     ranked = sorted(slow, key=lambda pair: pair[1])
-    pairs = [
-        f"{short(row.point.source)} → {short(row.point.target)} ({100 * share:.0f} %)" for row, share in ranked[:8]
-    ]
+    names = [f"{short(row.point.source)} → {short(row.point.target)}" for row, _ in ranked[:8]]
+    pairs = [f"{name} ({100 * share:.0f} %)" for name, (_, share) in zip(names, ranked, strict=False)]
     more = f" and {len(ranked) - 8} more" if len(ranked) > 8 else ""
     return [f"framed: below {100 * SLOW:.0f} % of the median of its kind: {', '.join(pairs)}{more}"]

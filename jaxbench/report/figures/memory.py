@@ -21,18 +21,9 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.studies import Law
 from jaxbench.catalog import published
 from jaxbench.records.studies import Search, TriedBatch
+from jaxbench.report.drawing import axes as scales
 from jaxbench.report.drawing import families, marks, notes, shapes
-from jaxbench.report.drawing.axes import (
-    bytes_tick,
-    devices_axis,
-    entitle,
-    log_axis,
-    plain,
-    round_ticks,
-    seconds_tick,
-    si,
-    whole_zero,
-)
+from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import COLOURS, exact
 from jaxbench.report.drawing.plot import plot
@@ -45,16 +36,12 @@ DEGREES = tuple(2**power for power in range(11))  # the range of the published t
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroStage:
-    """A ZeRO stage: of 16 bytes per parameter, a device of N keeps `whole + shared / N`.
+    """A ZeRO stage: of 16 bytes per parameter, a device of N keeps `whole + shared / N`."""
 
-    Attributes:
-      column: the stage's column in the published table; "" if it has none.
-    """
-
-    name: str
+    name: str  # as Rajbhandari et al. (2020) write it
     whole: float
     shared: float
-    column: str
+    column: str  # the stage's column in the published table; "" if it has none
 
     def per_parameter(self, devices: float) -> float:
         return self.whole + self.shared / devices
@@ -70,7 +57,7 @@ OS = ZeroStage(name="P_os", whole=4, shared=12, column="pos_7.5B")
 GRADIENTS = ZeroStage(name="P_os+g", whole=2, shared=14, column="posg_7.5B")
 PARAMETERS = ZeroStage(name="P_os+g+p", whole=0, shared=16, column="posgp_7.5B")
 STAGES = (DP, OS, GRADIENTS, PARAMETERS)
-_OF = {"zero1": OS, "zero2": GRADIENTS, "fsdp": PARAMETERS}
+_OF = {"zero1": OS, "zero2": GRADIENTS, "fsdp": PARAMETERS}  # by strategy; every other data-parallel one is DP
 # Strategies that split the model, not only its data, so ZeRO's formulas do not apply. `parallel.axes` has the same
 # information, but importing it would start jax, which a report must not need.
 _SPLIT_MODELS = ("tensor", "context", "pipeline", "expert", "hybrid")
@@ -88,11 +75,6 @@ def per_parameter(row: Row) -> float:
     return (row.point.fact("state_bytes") + row.point.fact("held_gradient_bytes")) / row.point.compile_report.parameters
 
 
-def mixed(row: Row) -> bool:
-    """Whether the row uses mixed precision, so that a parameter takes the formulas' 16 bytes."""
-    return row.point.levers.get("precision") == "mixed"
-
-
 @plot("zero", views=("training/zero", "levers/zero"))
 def draw_zero(run: RunReport) -> Figure | None:
     """Bytes of model state (parameters, gradients, optimizer state) per parameter on one device, over the data-parallel
@@ -105,7 +87,8 @@ def draw_zero(run: RunReport) -> Figure | None:
     axes = sheet.only()
     groups = families.families(_once(rows))
     families.lines(axes, groups, lambda row: exact(per_parameter(row)), exact=True)
-    overlay = all(mixed(row) for row in rows)
+    # Only with mixed precision does a parameter take the formulas' 16 bytes.
+    overlay = all(row.point.levers.get("precision") == "mixed" for row in rows)
     if overlay:
         _published(axes)
     _axes(axes, sorted({*families.counts(rows), *(DEGREES if overlay else ())}))
@@ -134,14 +117,13 @@ def _published(axes: Axes) -> None:
 def _axes(axes: Axes, counts: Sequence[int]) -> None:
     log_axis(axes, "y", show=plain, max_ticks=8)
     devices_axis(axes, counts, label="data-parallel degree N, devices")
-    axes.xaxis.set_ticks(counts)
+    axes.xaxis.set_ticks(counts)  # all of them: `devices_axis` leaves some out
     entitle(axes, "bytes per parameter and device")
-    right = axes.secondary_yaxis(
-        "right", functions=(lambda x: np.asarray(x) * BILLIONS, lambda x: np.asarray(x) / BILLIONS)
-    )
+    scaled_by = (lambda x: np.asarray(x) * BILLIONS, lambda x: np.asarray(x) / BILLIONS)  # and its inverse
+    right = axes.secondary_yaxis("right", functions=scaled_by)
     low, high = axes.get_ylim()
-    right.set_yscale("log")
-    right.yaxis.set_major_locator(FixedLocator(round_ticks(low * BILLIONS, high * BILLIONS)))
+    right.set_yscale("log")  # it does not take over the scale and the ticks of the left axis
+    right.yaxis.set_major_locator(FixedLocator(scales.round_ticks(low * BILLIONS, high * BILLIONS)))
     right.yaxis.set_minor_locator(NullLocator())
     right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
     right.set_ylabel(f"GB for {BILLIONS:g} billion parameters")
@@ -156,24 +138,19 @@ def _zero_handles(groups: dict[str, list[Row]], *, overlay: bool) -> list[Line2D
         ours.append(marks.handle(place, short(f"{zero_stage.name}: {name}" if zero_stage else name, 24)))
     if not overlay:
         return ours
-    theirs = [
-        marks.guide_handle(
-            f"{each.name}: {each.formula}", **marks.HOLLOW, marker=marks.series_style(place)[1] if each.column else ""
-        )
-        for place, each in enumerate(STAGES)
-    ]
+    theirs = []
+    for place, each in enumerate(STAGES):
+        marker = marks.series_style(place)[1] if each.column else ""
+        theirs.append(marks.guide_handle(f"{each.name}: {each.formula}", **marks.HOLLOW, marker=marker))
     pairs = [entry for pair in zip(ours, theirs, strict=False) for entry in pair]
     return pairs if len(ours) == len(theirs) else [*ours, *theirs]
 
 
 def worst(rows: Sequence[Row]) -> float:
     """The largest relative error of a measured value against its formula."""
-    errors = [0.0]
-    for row in rows:
-        zero_stage = stage(row.point.strategy)
-        if zero_stage is not None and not row.wrong:
-            errors.append(abs(per_parameter(row) / zero_stage.per_parameter(row.point.devices) - 1))
-    return max(errors)
+    staged = [(row, zero) for row in rows if (zero := stage(row.point.strategy)) is not None and not row.wrong]
+    errors = (abs(per_parameter(row) / zero.per_parameter(row.point.devices) - 1) for row, zero in staged)
+    return max(errors, default=0.0)
 
 
 def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
@@ -189,12 +166,7 @@ def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
 
 FLAT = "a mean over examples: flat"
 Families = Mapping[str, Sequence[Row]]
-_STYLES: tuple[LineStyleType, ...] = (
-    "-",
-    marks.DASHED,
-    ":",
-    "-.",
-)  # a line style per arm, if there are several strategies
+_STYLES: tuple[LineStyleType, ...] = ("-", marks.DASHED, ":", "-.")  # per arm, if there are several strategies
 
 
 @plot("contrastive", views=("training/contrastive", "levers/contrastive"))
@@ -208,13 +180,14 @@ def draw_contrastive(run: RunReport) -> Figure | None:
     groups = families.families(rows)
     sheet = Sheet(2, 2)
     work, sent, scratch, time = sheet.panels.flat
-    _growing(work, groups, products, "matmul FLOP per device and step", show=si)
+    _growing(work, groups, products, "matmul FLOP per device and step", show=scales.si)
     _growing(sent, groups, gathered, "MB gathered per device and step")
-    temporary = lambda row: exact(families.compile_report(row, "temp_bytes"))  # noqa: E731
-    _growing(scratch, groups, temporary, "scratch memory per device", show=bytes_tick)
-    _growing(time, groups, lambda row: row.timing.step_s, "time per step", show=seconds_tick, measured=True)
+    _growing(scratch, groups, lambda row: exact(row.point.temp_bytes), "scratch memory per device", show=bytes_tick)
+    _growing(time, groups, lambda row: row.timing.step_s, "time per step", show=scales.seconds_tick, measured=True)
     title = f"{run.experiment}: each example against the whole global batch, weak scaling"
-    return sheet.finish(title, [*_contrastive_handles(groups), marks.guide_handle(FLAT)], _notes(rows))
+    gradients = "gathering also returns gradients: by a reduce-scatter or, if XLA chooses, an all-reduce"
+    remarks = [f"FLOP and {notes.EXACT}", gradients, *families.remarks(rows, rows)]
+    return sheet.finish(title, [*_contrastive_handles(groups), marks.guide_handle(FLAT)], remarks)
 
 
 def _styles(groups: Families) -> list[tuple[int, LineStyleType]]:
@@ -254,12 +227,8 @@ def _growing(
     axes: Axes, groups: Families, value: Callable[[Row], Estimate], title: str, *,
     show: Callable[[float], str] | None = None, measured: bool = False,
 ) -> None:  # fmt: skip
-    """Draws a line per family and its flat reference.
-
-    Args:
-      show: writes a tick of a logarithmic axis; None: the axis is linear and starts at 0.
-      measured: the values are times, so oversubscribed points have no reference.
-    """
+    """Draws a line per family and its flat reference. show: writes a tick of a logarithmic axis; None: the axis is
+    linear and starts at 0. measured: the values are times, so oversubscribed points have no reference."""
     counts = families.counts(row for rows in groups.values() for row in rows)
     for number, (rows, (place, style)) in enumerate(zip(groups.values(), _styles(groups), strict=True)):
         factor = marks.dodge(number, len(groups))
@@ -271,22 +240,16 @@ def _growing(
     if show is not None:
         log_axis(axes, "y", show=show, max_ticks=5)
     else:
-        whole_zero(axes)
+        scales.whole_zero(axes)
     devices_axis(axes, counts)
     entitle(axes, title)
 
 
-def _notes(rows: Sequence[Row]) -> list[str]:
-    gradients = "gathering also returns gradients: by a reduce-scatter or, if XLA chooses, an all-reduce"
-    return [f"FLOP and {notes.EXACT}", gradients, *families.remarks(rows, rows)]
-
-
 KORTHIKANTI, CHEN = "korthikanti_table4", "chen2016_claims"
 _NAMES = {
-    "full_recompute": "full (22B)",
-    "selective_recompute": "selective (22B)",
+    "full_recompute": "full (22B)", "selective_recompute": "selective (22B)",
     "selective_plus_sequence": "selective + seq.",
-}
+}  # fmt: skip
 
 
 @plot("remat", views=("levers/remat",))
@@ -315,7 +278,7 @@ def _pareto(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
         for arm in arms:
             marks.line(axes, marks.of([arm], _megabytes, _milliseconds), place=number)
         best = front(arms)
-        for arm in arms if number == 0 else ():
+        for arm in arms if number == 0 else ():  # names of the first group; the others have the same arms
             _name(axes, arm, below=arm in best)
         x, y = [_megabytes(arm) for arm in best], [_milliseconds(arm).value for arm in best]
         axes.plot(x, y, color=marks.series_style(number)[0], linewidth=0.7, linestyle="--", zorder=1)
@@ -353,7 +316,7 @@ def _milliseconds(arm: Row) -> Estimate:
 def overhead(arm: Row) -> Estimate:
     """Extra time relative to the baseline, in percent."""
     value = arm.ratio
-    return Estimate(value=100 * (value.value - 1), lo=100 * (value.lo - 1), hi=100 * (value.hi - 1))
+    return Estimate(value=100 * (value.value - 1), lo=100 * (value.lo - 1), hi=100 * (value.hi - 1))  # shifts both ends
 
 
 def others() -> list[tuple[str, float]]:
@@ -389,21 +352,17 @@ def draw_law(axes: Axes, laws: Sequence[Law]) -> None:
         axes.plot(n, size, color=colour, marker=marker, linestyle="none", label=label, zorder=3)
         if law.slope.known:
             axes.plot(n, np.exp(law.intercept) * n**law.slope.value, color=colour, linewidth=0.9, zorder=2)
-    fitted, guides = axes.lines[:], _guides(axes, laws)
+    fitted, guides = axes.lines[:], _guides(axes, laws)  # a copy, before the guides become lines of the panel, too
     log_axis(axes, "x", base=2, show=plain, max_ticks=6)
     log_axis(axes, "y", show=bytes_tick, max_ticks=5)
     entitle(axes, "scratch memory", x="blocks")
     low, high = axes.get_ylim()
-    axes.set_ylim(low, high * (high / low) ** (0.04 + 0.11 * len(laws)))
+    axes.set_ylim(low, high * (high / low) ** (0.04 + 0.11 * len(laws)))  # room for the legend, a line for each law
     marks.end_labels(axes, guides, reach=1.15, size=6.5)
     axes.legend(
-        handles=[line for line in fitted if line.get_linestyle() == "None"],
-        loc="upper left",
-        fontsize=6.5,
-        frameon=False,
-        borderpad=0.1,
-        handletextpad=0.2,
-    )
+        handles=[line for line in fitted if line.get_linestyle() == "None"], loc="upper left", fontsize=6.5,
+        frameon=False, borderpad=0.1, handletextpad=0.2,
+    )  # fmt: skip
 
 
 def _guides(axes: Axes, laws: Sequence[Law]) -> list[Line2D]:
@@ -449,6 +408,7 @@ def _predictions(axes: Axes, search: Search) -> None:
     axes.plot(*_compiled(search), color=_PREDICTED, marker="o", markersize=3, zorder=2)
     marks.unity(axes, at=search.limit_bytes, along="y")
     fitted, failed = ([p for p in search.proven if p.ok is ok] for ok in (True, False))
+    # The largest batch that fitted and the smallest that did not: the limit is between them.
     for proof in (*sorted(fitted, key=_batch)[-1:], *sorted(failed, key=_batch)[:1]):
         _verdict(axes, proof.batch, _predicted(search, proof), proof, aside=6)
     log_axis(axes, "x", base=2, show=plain)
@@ -468,9 +428,7 @@ def _verdict(axes: Axes, x: float, y: float, proof: TriedBatch, *, aside: float 
 
 def _predicted(search: Search, proof: TriedBatch) -> float:
     """Predicted memory of a batch, interpolated if that batch was not compiled."""
-    if proof.peak_bytes is not None:
-        return proof.peak_bytes
-    return float(np.interp(proof.batch, *_compiled(search)))
+    return float(np.interp(proof.batch, *_compiled(search))) if proof.peak_bytes is None else proof.peak_bytes
 
 
 def _compiled(search: Search) -> tuple[list[int], list[float]]:
@@ -491,6 +449,7 @@ def _proofs(axes: Axes, search: Search) -> None:
     axes.grid(False, axis="x")
     low, high = axes.dataLim.y0, axes.dataLim.y1
     if math.isfinite(low) and high > low:
+        # Not from 0, so that small differences between prediction and measurement show. Above is room for the verdicts.
         axes.set_ylim(low - 0.2 * (high - low), high + 0.35 * (high - low))
     axes.yaxis.set_major_formatter(lambda value, _: scaled(value, "B"))
     axes.locator_params(axis="y", nbins=5, steps=[1, 2, 5, 10])

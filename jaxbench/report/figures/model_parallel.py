@@ -20,19 +20,9 @@ from jaxbench.digits import digits
 from jaxbench.features.ablations.waterfall import CHUNKS, idle_share
 from jaxbench.levers import ACCUMULATE, SCHEDULE
 from jaxbench.records.studies import Longest, LongestOn
+from jaxbench.report.drawing import axes as scales
 from jaxbench.report.drawing import families, marks, notes
-from jaxbench.report.drawing.axes import (
-    bytes_tick,
-    devices_axis,
-    efficiency_axis,
-    empty,
-    entitle,
-    log_axis,
-    plain,
-    seconds_tick,
-    whole_zero,
-    zero_axis,
-)
+from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.families import received, received_bytes
 from jaxbench.report.drawing.marks import GREY, Mark, exact
@@ -41,7 +31,7 @@ from jaxbench.report.run_report import RunReport
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
-WEAK, STRONG = "megatron2019_weak_scaling", "megatron2019_strong_scaling"
+WEAK, STRONG = "megatron2019_weak_scaling", "megatron2019_strong_scaling"  # published tables of the catalogue
 _WEAK_COLUMNS = (("mp", "D", "Megatron: model"), ("mp_dp", "v", "Megatron: model + data"))
 _STRONG_SHAPE, _STRONG_NAME = "P", "Megatron: strong"
 _STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}
@@ -88,7 +78,7 @@ def _weak(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> lis
     for column, shape, _ in _WEAK_COLUMNS:
         marks.published(axes, frame[f"{column}_gpus"], frame[f"{column}_scaling_pct"], shape=shape)
         counts |= {int(n) for n in frame[f"{column}_gpus"]}
-    efficiency_axis(axes)
+    scales.efficiency_axis(axes)
     entitle(axes, "weak: % of linear scaling" + (f" from {devices(base(timed))}" if base(timed) != 1 else ""))
     devices_axis(axes, sorted(counts))
     axes.xaxis.set_ticks([4**power for power in range(5)])  # the axis reaches 512: ticks at all powers of 2 do not fit
@@ -99,7 +89,7 @@ def _strong(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> l
     """Draws the measured series and y = x; the published series only if measured ones are also over one device."""
     smallest, counts, handles = base(timed), set(families.counts(timed)), []
     families.lines(axes, {name: _of(rows, "strong") for name, rows in groups.items()}, lambda row: row.speedup)
-    if smallest == 1:
+    if smallest == 1:  # the published speed-ups are over one device, and drawn unscaled
         frame = published.read(STRONG).frame
         marks.published(axes, frame["gpus"], frame["speedup"], shape=_STRONG_SHAPE)
         counts |= {int(n) for n in frame["gpus"]}
@@ -116,7 +106,7 @@ def _sent(axes: Axes, groups: dict[str, list[Row]]) -> None:
     for place, rows in enumerate(groups.values()):
         for scaling, between in _STYLES.items():
             families.line(axes, _of(rows, scaling), megabytes, place=place, exact=True, between=between)
-    whole_zero(axes)
+    scales.whole_zero(axes)
     entitle(axes, "MB received per device and step")
     devices_axis(axes, families.counts(row for rows in groups.values() for row in rows))
 
@@ -140,7 +130,7 @@ def _tensor_notes(timed: Sequence[Row], sent: Sequence[Row]) -> list[str]:
 GPIPE = "gpipe_table2_tpu"
 _PIPELINE_BETWEEN: dict[str, LineStyleType] = {"gpipe": "-", "1f1b": (0, (4, 1.5)), "interleaved": ":"}
 _THEORY: marks.Style = dict(color=GREY, linewidth=0.6, zorder=1)
-_FIRST = 4  # first style index of schedules; lower ones are for numbers of micro-batches, so none is shared
+_FIRST = 4  # style index of the first schedule; lower ones are for numbers of micro-batches, so none is shared
 _UNMATCHED = "*"  # marker of published values for a number of micro-batches that was not measured here
 
 
@@ -186,7 +176,7 @@ def micro_batches(row: Row) -> int:
 def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
     """Throughput by point, divided by that of gpipe at K = 2, M = 1; {} if that was not measured."""
     timed = [row for row in rows if row.timing.step_s.known]
-    at = ("gpipe", 2, 1)
+    at = ("gpipe", 2, 1)  # the base of Huang et al.'s table, which is drawn over these
     bases = [row for row in timed if (schedule(row), row.point.devices, micro_batches(row)) == at and not row.wrong]
     if not bases:
         return {}
@@ -194,7 +184,7 @@ def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
     for row in timed:
         work = row.point.global_batch / base.point.global_batch
         value = paired_ratio.ratio(base, row).times(work)
-        ratios[row.point.point] = value.alone() if row is base else value
+        ratios[row.point.point] = value.alone() if row is base else value  # its own ratio is 1 without noise
     return ratios
 
 
@@ -205,7 +195,7 @@ def _idle(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> None:
         axes.plot(span, [100 * idle_share(k, parts, chunks) for k in span], **_THEORY)
     for (parts, name), members in _families(rows).items():
         families.line(axes, members, _idle_share, place=styles[parts], between=_PIPELINE_BETWEEN[name], exact=True)
-    axes.set_ylim(-4, 104)
+    axes.set_ylim(-4, 104)  # marks at 0 and at 100 % are not cut
     devices_axis(axes, counts, label="stages K")
     entitle(axes, "idle share of the schedule, %")
 
@@ -216,11 +206,11 @@ def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> b
     entitle(axes, "throughput, K = 2, M = 1 is 1")
     if not values:
         devices_axis(axes, counts, label="stages K")
-        empty(axes, "K = 2, M = 1\nwas not timed")
+        scales.empty(axes, "K = 2, M = 1\nwas not timed")
         return False
     span = _between(2, max(8, *counts))
     for parts, chunks in _shapes(rows):
-        busy = [k * (1 - idle_share(k, parts, chunks)) for k in span]  # 1 at K = 2, M = 1, one chunk
+        busy = [k * (1 - idle_share(k, parts, chunks)) for k in span]  # stages that work; 1 at K = 2, M = 1, one chunk
         axes.plot(span, busy, **_THEORY)
     for (parts, name), members in _families(rows).items():
         value = lambda row: values.get(row.point.point, UNKNOWN)  # noqa: E731
@@ -242,9 +232,7 @@ def _pipeline_memory(axes: Axes, rows: Sequence[Row], schedules: Sequence[str]) 
     stages = max(families.counts(rows))
     for name in schedules:
         members = [row for row in rows if schedule(row) == name and row.point.devices == stages]
-        made = marks.of(
-            members, micro_batches, lambda row: exact(families.compile_report(row, "temp_bytes")), exact=True
-        )
+        made = marks.of(members, micro_batches, lambda row: exact(row.point.temp_bytes), exact=True)
         marks.line(axes, made, place=_pipeline_style(name), between=_PIPELINE_BETWEEN[name])
     log_axis(axes, "x", base=2, show=plain, max_ticks=6)
     axes.set_xticks(sorted({micro_batches(row) for row in rows}))
@@ -290,12 +278,7 @@ def _handles(styles: Mapping[int, int], schedules: Sequence[str], *, compared: b
     return entries
 
 
-_CONTEXT_BETWEEN: tuple[LineStyleType, ...] = (
-    "-",
-    ":",
-    "--",
-    "-.",
-)  # a line style per strategy; markers are taken by device counts
+_CONTEXT_BETWEEN: tuple[LineStyleType, ...] = ("-", ":", "--", "-.")  # per strategy; device counts have the markers
 
 
 @plot("context", views=("training/context", "levers/context"))
@@ -346,7 +329,7 @@ def _longest(axes: Axes, searched: Sequence[LongestOn], counts: Sequence[int]) -
 
 
 def _context_style(counts: Sequence[int], n: int) -> marks.Style:
-    """Legend entries of the device counts, which have the same style in every panel."""
+    """The style of a device count, which is the same in every panel."""
     colour, marker = marks.series_style(counts.index(n))
     return dict(color=colour, marker=marker)
 
@@ -368,11 +351,11 @@ def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
         good = [row for row in rows if not row.wrong]
         x, y = [row.point.devices for row in good], [row.timing.step_s.value for row in good]
         axes.plot(x, y, color=GREY, linewidth=0.9, linestyle=_CONTEXT_BETWEEN[place % len(_CONTEXT_BETWEEN)], zorder=2)
-        if good and not good[0].point.oversubscribed:
+        if good and not good[0].point.oversubscribed:  # an ideal from a time that means nothing would mean nothing
             marks.guide(axes, x, [y[0] * x[0] / n for n in x])
         for row in rows:
             families.line(axes, [row], lambda row: row.timing.step_s, place=counts.index(row.point.devices))
-    log_axis(axes, "y", show=seconds_tick, max_ticks=5)
+    log_axis(axes, "y", show=scales.seconds_tick, max_ticks=5)
     devices_axis(axes, families.counts(timed))
     entitle(axes, "time per step, strong scaling")
 
@@ -438,7 +421,7 @@ def name(row: Row, rows: Sequence[Row]) -> str:
     same = [other for other in rows if other is not row and mesh(other) == label]
     if any(other.point.devices != row.point.devices for other in same):
         label = f"{label} on {row.point.devices}"
-    levers = {lever: value for lever, value in row.point.levers.items() if lever != "mesh"}
+    levers = {lever: value for lever, value in row.point.levers.items() if lever != "mesh"}  # the mesh is the name
     differing = [value for lever, value in levers.items() if any(o.point.levers.get(lever) != value for o in same)]
     return short(", ".join([label, *differing]), 34)
 
@@ -456,13 +439,14 @@ def _hybrid_memory(axes: Axes, rows: Sequence[Row]) -> None:
     """Draws stacked bars of state and everything else, with their sum as a number."""
     top = 0.0
     for place, row in enumerate(rows):
-        peak, state = families.compile_report(row, "peak_bytes") / 1e6, row.point.fact("state_bytes") / 1e6
+        peak, state = row.point.peak_bytes / 1e6, row.point.fact("state_bytes") / 1e6
         if not math.isfinite(peak):
             continue
         top = max(top, peak)
         if row.wrong:
             marks.cross(axes, peak, place)
             continue
+        # The compiler may alias state and outputs, and so count less than the arrays hold.
         shard = min(state, peak) if math.isfinite(state) else 0.0
         marks.write(axes, marks.stack(axes, place, [(shard, 1), (peak - shard, 4)]), place, digits(peak))
     _finish(axes, top, "memory per device, MB")
@@ -479,10 +463,10 @@ def _bars(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title:
 
 
 def _finish(axes: Axes, top: float, title: str) -> None:
-    zero_axis(axes, "x", top, room=1.3, max_ticks=4)
+    scales.zero_axis(axes, "x", top, room=1.3, max_ticks=4)
     entitle(axes, title)
     if not top:
-        empty(axes, "not measured", which="x")
+        scales.empty(axes, "not measured", which="x")
 
 
 def _remarks(rows: Sequence[Row]) -> list[str]:
@@ -492,10 +476,8 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
     else:
         notes.append("sorted by bytes received, because oversubscribed times do not show which mesh is faster")
     notes.append("memory and bytes are exact, so their marks are filled even when oversubscribed")
-    shares = {
-        round(100 * (1 - row.point.fact("busy_share"))) for row in rows if math.isfinite(row.point.fact("busy_share"))
-    }
-    if shares:
+    idle = [100 * (1 - row.point.fact("busy_share")) for row in rows]  # NaN for meshes without stages
+    if shares := {round(share) for share in idle if math.isfinite(share)}:
         low, high = min(shares), max(shares)
         between = f"{low} %" if low == high else f"{low} to {high} %"
         notes.append(f"meshes with stages leave {between} of their schedule idle")
@@ -535,16 +517,15 @@ def _kinds(rows: Sequence[Row]) -> dict[str, int]:
 
 
 def _state(axes: Axes, groups: Mapping[str, Sequence[Row]]) -> None:
-    rows = [row for members in groups.values() for row in members]
-    counts = families.counts(rows)
+    sizes = [(row.point.devices, row.point.fact("state_bytes")) for members in groups.values() for row in members]
+    counts, known = sorted({n for n, _ in sizes}), [(n, size) for n, size in sizes if math.isfinite(size)]
     families.lines(axes, groups, lambda row: exact(row.point.fact("state_bytes")), exact=True)
-    whole = [row.point.fact("state_bytes") for row in rows if row.point.devices == counts[0]]
-    whole = [size for size in whole if math.isfinite(size)]
-    if whole and len(counts) > 1:
+    whole = [size for n, size in known if n == counts[0]]
+    if whole and len(counts) > 1:  # the largest, because a strategy may shard its state on the fewest devices already
         marks.guide(axes, counts, [max(whole) * counts[0] / count for count in counts])
     log_axis(axes, "y", show=bytes_tick, max_ticks=5)
-    if not any(math.isfinite(row.point.fact("state_bytes")) for row in rows):
-        empty(axes, "state was not measured")
+    if not known:
+        scales.empty(axes, "state was not measured")
     devices_axis(axes, counts)
     entitle(axes, "state per device")
 
@@ -563,11 +544,11 @@ def _received(axes: Axes, groups: Mapping[str, Sequence[Row]], kinds: Mapping[st
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.tick_params(axis="x", length=0)
     axes.grid(False, axis="x")
-    zero_axis(axes, "y", top)
+    scales.zero_axis(axes, "y", top)
     axes.set_xlabel("devices", labelpad=15)
     entitle(axes, "received by a device in a step, MB")
     if not ticks:
-        empty(axes, "one device only:\nnothing is received")
+        scales.empty(axes, "one device only:\nnothing is received")
 
 
 def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:
@@ -586,12 +567,8 @@ def _dropped(groups: Mapping[str, Sequence[Row]]) -> list[str]:
     """A note on the share of tokens dropped because their expert was full: per family, over all device counts."""
     ranges = []
     for family, rows in groups.items():
-        shares = [
-            100 * row.point.fact("dropped")
-            for row in rows
-            if math.isfinite(row.point.fact("dropped")) and not row.wrong
-        ]
-        if shares:
+        dropped = [100 * row.point.fact("dropped") for row in rows if not row.wrong]
+        if shares := [share for share in dropped if math.isfinite(share)]:
             low, high = (f"{value:.1f}" for value in (min(shares), max(shares)))
             ranges.append(f"{short(family, 24)} {low} %" if low == high else f"{short(family, 24)} {low} to {high} %")
     return [f"tokens dropped because their expert was full: {', '.join(ranges)}"] if ranges else []

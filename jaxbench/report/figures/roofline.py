@@ -36,7 +36,9 @@ from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.series import naming
 from jaxbench.report.run_report import CASES, RunReport
 
-DEPTH = 10**5.5  # highest ceiling over the panel's bottom: points further down show only the overhead of a call
+# Highest ceiling over the panel's bottom. Points further down show only the overhead of a call, and would squeeze the
+# others.
+DEPTH = 10**5.5
 BELOW_RIDGE = 8.0  # the x axis starts at least this factor left of the ridge, so that the memory roof's rise is visible
 _PAPER: marks.Style = dict(facecolor="white", edgecolor="none", alpha=0.75, pad=0.3)
 _MEANING = {  # by state or kind
@@ -62,7 +64,7 @@ def draw_roofline(run: RunReport) -> Figure | None:
     if run.kind == CASES:
         spots, what = [*of_cases(run.rows), *earlier_spots(run.path)], "kernels"
         dtypes = [row.point.dtype for row in run.rows]
-        dtype = max(dict.fromkeys(dtypes), key=dtypes.count)
+        dtype = max(dict.fromkeys(dtypes), key=dtypes.count)  # the most frequent one; of equal ones the first
     else:
         spots, what = of_training(run.rows), "training steps"
         dtype = dtype_of(run.rows[0].point, run.config) or "float32"
@@ -71,10 +73,7 @@ def draw_roofline(run: RunReport) -> Figure | None:
 
 def under(spots: Sequence[Spot], *, card: MachineProfile, title: str, dtype: str) -> Figure | None:
     """Draws a panel per platform with spots of this run and a known bandwidth; None if there is no such platform.
-
-    Args:
-      dtype: the number format with the thick FLOP/s ceiling.
-    """
+    dtype: the number format with the thick FLOP/s ceiling."""
     own = [spot for spot in spots if spot.kind != "earlier"]
     known = {p: steep for p in dict.fromkeys(s.platform for s in own) if (steep := steep_ceilings(card, p))}
     if not known:
@@ -87,7 +86,7 @@ def under(spots: Sequence[Spot], *, card: MachineProfile, title: str, dtype: str
         where = platform if len(known) > 1 else ""
         here = [spot for spot in spots if spot.platform == platform]
         flat = flat_ceilings(card, platform, dtype)
-        inside = [spot for spot in here if spot.value.value >= _top(flat, here) / DEPTH] or here
+        inside = [spot for spot in here if spot.value.value >= _top(flat, here) / DEPTH] or here  # never an empty panel
         slopes += [(axes, text) for text in _draw_ceilings(axes, flat, steep, inside)]
         for spot in inside:
             if spot.kind != "earlier":
@@ -108,7 +107,10 @@ def under(spots: Sequence[Spot], *, card: MachineProfile, title: str, dtype: str
     figure = sheet.finish(title, handles, remarks)
     figure.draw_without_rendering()  # the layout determines the slope of the diagonals on paper
     for axes, text in slopes:
-        text.set_rotation(_angle(axes))
+        x, y = axes.get_xlim()[0], axes.get_ylim()[0]
+        # A line with slope 1 on both logarithmic axes: ten times x is ten times y.
+        start, end = axes.transData.transform([(x, y), (x * 10, y * 10)])
+        text.set_rotation(float(np.degrees(np.arctan2(end[1] - start[1], end[0] - start[0]))))
     return figure
 
 
@@ -119,29 +121,24 @@ def _top(flat: Sequence[Roof], spots: Sequence[Spot]) -> float:
 
 def _draw_ceilings(axes: Axes, flat: Sequence[Roof], steep: Sequence[Roof], spots: Sequence[Spot]) -> list[Text]:
     """Draws all ceilings and sets the axes. Returns the names of the diagonals, for rotation after the layout."""
-    rates, values, top = [one.value for one in steep], [spot.value.value for spot in spots], _top(flat, spots)
+    rates, values, top = [roof.value for roof in steep], [spot.value.value for spot in spots], _top(flat, spots)
     left, right = _reach([spot.at for spot in spots], ridge=top / min(rates))
-    for one in flat:
-        axes.plot([one.value / max(rates), right], [one.value] * 2, **one.style)
-    for one in steep:
-        axes.plot([left, top / one.value], [left * one.value, top], **one.style)
-    names = _diagonal_names(axes, steep, (left, right))
+    for roof in flat:  # from the steepest roof on, above which no program can be
+        axes.plot([roof.value / max(rates), right], [roof.value] * 2, **roof.style)
+    for roof in steep:  # up to the highest flat one
+        axes.plot([left, top / roof.value], [left * roof.value, top], **roof.style)
+    # A name on each diagonal, on a ground that interrupts its line, so that it is clear which line it belongs to.
+    style: marks.Style = dict(zorder=6, fontsize=6.5, color="#222222", rotation_mode="anchor", va="center", ha="left")
+    ground, x = marks.Style(facecolor="white", edgecolor="none", pad=0.8), left * (right / left) ** 0.02
+    names = [axes.text(x, x * roof.value, roof.label, bbox=ground, clip_on=True, **style) for roof in steep]
     log_axis(axes, "x", show=plain, span=(left, right))
     log_axis(axes, "y", show=si, span=values)
     axes.set_xlim(left, right)
     axes.set_ylim(min(*values, left * min(rates)) / 1.6, 2 * max(top, *values))
     entitle(axes, x="arithmetic intensity, FLOP/byte", y="FLOP/s")
-    ends = [Line2D([right], [one.value], label=short(one.label, 30)) for one in flat]
+    ends = [Line2D([right], [roof.value], label=short(roof.label, 30)) for roof in flat]
     marks.end_labels(axes, ends, reach=1.12, size=6.5)
     return names
-
-
-def _diagonal_names(axes: Axes, steep: Sequence[Roof], span: tuple[float, float]) -> list[Text]:
-    """Writes a name on each diagonal, interrupting its line, so that it is clear which line the name belongs to."""
-    style: marks.Style = dict(zorder=6, fontsize=6.5, color="#222222", rotation_mode="anchor", va="center", ha="left")
-    paper: marks.Style = dict(facecolor="white", edgecolor="none", pad=0.8)
-    x = span[0] * (span[1] / span[0]) ** 0.02
-    return [axes.text(x, x * roof.value, roof.label, bbox=paper, clip_on=True, **style) for roof in steep]
 
 
 def _reach(intensities: Sequence[float], *, ridge: float) -> tuple[float, float]:
@@ -153,16 +150,14 @@ def _reach(intensities: Sequence[float], *, ridge: float) -> tuple[float, float]
 
 def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
     """Writes the name of each experiment at its highest spot; overlapping names move down."""
-    highest: dict[str, Spot] = {}
-    for spot in spots:
-        if spot.label not in highest or spot.value.value > highest[spot.label].value.value:
-            highest[spot.label] = spot
-    taken: list[tuple[float, float]] = []
+    ascending = sorted(spots, key=lambda spot: spot.value.value)
+    highest = {spot.label: spot for spot in ascending}  # the last and highest of each experiment stays
+    taken: list[tuple[float, float]] = []  # shares of the panel's width and height
     (left, right), (low, high) = np.log(axes.get_xlim()), np.log(axes.get_ylim())
     for spot in sorted(highest.values(), key=lambda s: -s.value.value):
         x = (math.log(spot.at) - left) / (right - left)
         y = (math.log(spot.value.value) - low) / (high - low) - 0.04  # below the spot: above it is often a ceiling
-        while any(abs(x - a) < 0.16 and abs(y - b) < 0.045 for a, b in taken):
+        while any(abs(x - a) < 0.16 and abs(y - b) < 0.045 for a, b in taken):  # about the size of a name
             y -= 0.02
         taken.append((x, y))
         x_text, side = (x - 0.01, "right") if x > 0.8 else (x + 0.01, "left")
@@ -172,23 +167,16 @@ def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
         )  # fmt: skip
 
 
-def _angle(axes: Axes) -> float:
-    """The angle on paper, in degrees, of a line with slope 1 on both logarithmic axes."""
-    x, y = axes.get_xlim()[0], axes.get_ylim()[0]
-    start, end = axes.transData.transform([(x, y), (x * 10, y * 10)])
-    return float(np.degrees(np.arctan2(end[1] - start[1], end[0] - start[0])))
-
-
 _PEAK: marks.Style = {**DASHES, "zorder": 1}
 _HEAVY, _THIN = (dict[str, Any](color="black", linestyle="-", zorder=2, linewidth=width) for width in (1.4, 0.7))
 
 
 class Roof(NamedTuple):
-    """One ceiling. value: FLOP/s, or bytes/s for a diagonal. label: its name and value. style: its line's style."""
+    """One ceiling."""
 
-    label: str
-    value: float
-    style: marks.Style
+    label: str  # its name and value
+    value: float  # FLOP/s, or bytes/s for a diagonal
+    style: marks.Style  # of its line
 
 
 def flat_ceilings(card: MachineProfile, platform: str, main: str) -> list[Roof]:
@@ -204,7 +192,7 @@ def flat_ceilings(card: MachineProfile, platform: str, main: str) -> list[Roof]:
 
 def steep_ceilings(card: MachineProfile, platform: str) -> list[Roof]:
     """The bytes/s ceilings, steepest first; [] if no bandwidth is known."""
-    measured, catalogued = _machine_ceilings(card, platform, "")
+    measured, catalogued = _machine_ceilings(card, platform, "")  # bandwidths are the same for every dtype
     named = [
         ("memory", measured.memory.rate, _HEAVY),
         ("cache", measured.cache.rate, _THIN),
@@ -229,18 +217,12 @@ MOST_LABELS = 8  # up to this many series, device counts are separate; more woul
 
 @dataclass(frozen=True, kw_only=True)
 class Spot(Mark):
-    """One measured program under the roof.
+    """One measured program under the roof. `at` is its arithmetic intensity: analytic FLOP of a call over the bytes
+    that it must move. `value` is in FLOP/s of one accelerator, or of all CPU cores."""
 
-    Attributes:
-      at: its arithmetic intensity: analytic FLOP of a call over the bytes that it must move.
-      value: FLOP/s of one accelerator, or of all CPU cores.
-      label: the name of its series in the legend; for an earlier run, its experiment.
-      kind: "kernel" | "training" | "earlier".
-    """
-
-    label: str
+    label: str  # the name of its series in the legend; for an earlier run, its experiment
     platform: str
-    kind: str = "kernel"
+    kind: str = "kernel"  # kernel | training | earlier
 
 
 def of_cases(rows: Sequence[Row]) -> list[Spot]:
@@ -260,8 +242,7 @@ def of_cases(rows: Sequence[Row]) -> list[Spot]:
 
 def of_training(rows: Sequence[Row]) -> list[Spot]:
     """The spots of training steps with bytes counted by the compiler. A series is a strategy or, if there are few, a
-    strategy and device count. On an accelerator, FLOP/s are per device.
-    """
+    strategy and device count."""
     spots = []
     of_count = len({(row.point.strategy, row.point.devices) for row in rows}) <= MOST_LABELS
     for row in rows:
@@ -269,14 +250,13 @@ def of_training(rows: Sequence[Row]) -> list[Spot]:
         moved = record.passport.compiler_bytes_per_step if record is not None else None
         if not moved or not use.flop_per_s > 0 or not row.timing.step_s.known:
             continue
+        # The ceilings are of one accelerator, and of all cores of a CPU, which its devices share.
         share = 1 if row.point.platform == "cpu" else row.point.devices
-        spots.append(
-            Spot(
-                at=use.flops_per_step / moved, value=row.timing.step_s.under(use.flops_per_step / share),
-                state=marks.state(row), label=", ".join([row.point.strategy, *[devices(row.point.devices)] * of_count]),
-                platform=row.point.platform, kind="training", n=marks.n_of(row),
-            )
-        )  # fmt: skip
+        spots.append(Spot(
+            at=use.flops_per_step / moved, value=row.timing.step_s.under(use.flops_per_step / share),
+            state=marks.state(row), label=", ".join([row.point.strategy, *[devices(row.point.devices)] * of_count]),
+            platform=row.point.platform, kind="training", n=marks.n_of(row),
+        ))  # fmt: skip
     return spots
 
 
@@ -296,6 +276,7 @@ def earlier_spots(path: Path) -> list[Spot]:
     folders = [file.parent for pattern in ("*", "*/*") for file in here.parent.glob(f"{pattern}/summary.csv")]
     runs = [folder for folder in folders if folder != here and (folder / MANIFEST).is_file()]
     newest = sorted(runs, key=lambda folder: ((folder / MANIFEST).stat().st_mtime, folder.name), reverse=True)[:LIMIT]
+    # By name again: times of files change when folders are copied, and the figure must not.
     return [spot for folder in sorted(newest) for spot in _of_folder(folder, this_machine)]
 
 
@@ -303,15 +284,16 @@ def _of_folder(folder: Path, this_machine: Machine) -> Iterator[Spot]:
     manifest = _manifest(folder)
     if manifest is None or identity.hardware(manifest, this_machine):
         return
-    with contextlib.suppress(OSError, ValueError, csv.Error):
+    with contextlib.suppress(OSError, ValueError, csv.Error):  # it may be written at this moment, or by another version
         with open(folder / "summary.csv", newline="", encoding="utf-8") as file:
-            yield from filter(None, map(_spot, list(csv.DictReader(file))))
+            lines = list(csv.DictReader(file))  # read as a whole: a damaged file has no spots
+        yield from filter(None, map(_spot, lines))
 
 
 def _spot(line: dict[str, str]) -> Spot | None:
     """The spot of a row; None if it is wrong, oversubscribed or refused, or has no FLOPs or bytes."""
     good = line.get("status") == "ok" and line.get("check_ok") == "true" and line.get("oversubscribed") == "false"
-    flops = _number(line.get("flops")) or _number(line.get("flops_per_step"))
+    flops = _number(line.get("flops")) or _number(line.get("flops_per_step"))  # older files have the second only
     moved, rate = _number(line.get("bytes_moved")), _number(line.get("flop_per_s"))
     if not good or line.get("gate") == "refused" or not (flops > 0 and moved > 0 and rate > 0):
         return None

@@ -43,7 +43,8 @@ def draw_blocks(run: RunReport) -> Figure | None:
     measured = [row.point for row in run.rows if row.point.rounds]
     if not measured:
         return None
-    points = [point for point in measured if point in sorted(measured, key=_step_s, reverse=True)[:POINTS]]
+    longest = {point.point for point in sorted(measured, key=_step_s, reverse=True)[:POINTS]}  # they decide headlines
+    points = [point for point in measured if point.point in longest]
     times = [_time(each) for point in points for each in point.every_round]
     start, apart = min(times), APART * max(1.0, max(times) - min(times))
     processes = sorted({_process(each) for point in points for each in point.every_round})
@@ -89,12 +90,9 @@ def _deviations(each: RoundRecord, step_s: float) -> list[tuple[float, bool]]:
 def _strip(
     blocks: Sequence[tuple[float, float, bool]], place: int, colour: str, inside: str
 ) -> Iterator[tuple[Kind, tuple[float, float]]]:
-    """The kind and the place of the mark of each block of one round.
-
-    Args:
-      inside: the marker of blocks that lie within the row; triangles mark the ones beyond it.
-    """
-    for seconds, off, warm in blocks:
+    """The kind and the place of the mark of each block of one round. inside: the marker of blocks that lie within the
+    row; triangles mark the ones beyond it."""
+    for seconds, off, warm in blocks:  # y grows downwards, so a slower block is drawn higher
         marker = inside if abs(off) <= REACH else "^" if off > 0 else "v"
         yield (marker, colour, warm), (seconds / 60, place - EDGE * min(1.0, max(-1.0, off / REACH)))
 
@@ -109,9 +107,11 @@ def _blocks_handles(processes: int, shapes: set[str]) -> list[Artist]:
     return [*names, handle("warm-up", marker="o", markerfacecolor="none", color=GREY), *contended]
 
 
-def _process(each: RoundRecord) -> tuple[int, int]:
-    """(session, processes before it). The processes of one set, one per device count, count as one."""
-    return session(each), int(each.worker.partition("#")[2] or 0)
+def _process(each: RoundRecord) -> tuple[int, int, int]:
+    """(session, set, deaths before it). The processes of one set, one per device count, count as one."""
+    # "session0/cpu2#1" is of the second set; the first one has no number. "#1.1" replaced a process that died.
+    number, _, died = each.worker.partition("#")[2].partition(".")
+    return session(each), int(number or 0), int(died or 0)
 
 
 def _step_s(point: MeasuredPoint) -> float:
@@ -123,7 +123,7 @@ def _time(each: RoundRecord) -> float:
     """When the round was recorded, in seconds since the epoch; the round's number if its record has no time."""
     try:
         return datetime.fromisoformat(each.time).timestamp()
-    except ValueError:
+    except ValueError:  # "": an older record. A minute for each round keeps their order
         return 60.0 * each.round
 
 
@@ -139,12 +139,15 @@ def draw_ranks(run: RunReport) -> Figure | None:
     the median of all processes; the dot marks the slowest process of the round. A dark row is a slow process. In a
     whole step, all processes wait in each collective for the slowest; without communication each shows its
     own speed."""
-    every = [row for row in run.rows if stragglers.of(row) is not None]
-    if not every:
+    costs = {row.point.point: found.clearest.slowest_over_median.value
+             for row in run.rows if (found := stragglers.of(row)) is not None}  # fmt: skip
+    if not costs:
         return None
-    shown = [row for row in every if row in sorted(every, key=_cost, reverse=True)[:MOST]]
+    worst = sorted(costs, key=lambda point: -costs[point])[:MOST]
+    every = [row for row in run.rows if row.point.point in costs]
+    shown = [row for row in every if row.point.point in worst]  # in the order of the page
     lines = [_programs(row) for row in shown]
-    top = max(LEAST_TOP, *(float(_grid(one).max()) for line in lines for one in line))
+    top = max(LEAST_TOP, *(float(_grid(row).max()) for line in lines for row in line))  # one scale for all panels
     heights = [max(1.15, 0.75 + 0.16 * min(row.point.processes, 24)) for row in shown]
     sheet = Sheet(len(lines), max(map(len, lines)), heights=heights)
     for panels, line in zip(sheet.panels, lines, strict=True):
@@ -153,7 +156,7 @@ def draw_ranks(run: RunReport) -> Figure | None:
             entitle(axes, _title(line, at), x="round", y="" if at else "process")
         for axes in panels[len(line) :]:
             axes.set_visible(False)
-    starts = any(_starts(one) for line in lines for one in line)
+    starts = any(_starts(row) for line in lines for row in line)
     remarks = ["dot: slowest process of the round", *["vertical line: the processes were restarted"] * starts]
     remarks += notes.rest(len(shown), len(every), "points, those with the slowest processes")
     return sheet.finish(f"{run.experiment}: which process is slow", _ranks_handles(top), remarks)
@@ -162,11 +165,6 @@ def draw_ranks(run: RunReport) -> Figure | None:
 def _programs(row: Row) -> list[Row]:
     found = stragglers.of(row)
     return [row, row.ablations["local"]] if found is not None and found.local is not None else [row]
-
-
-def _cost(row: Row) -> float:
-    found = stragglers.of(row)
-    return found.clearest.slowest_over_median.value if found is not None else 0.0
 
 
 def _grid(one: Row) -> np.ndarray:
@@ -184,8 +182,10 @@ def _starts(one: Row) -> list[int]:
 def _heat(axes: Axes, one: Row, top: float) -> None:
     grid = _grid(one)
     processes, rounds = grid.shape
+    # Cells are shapes and not an image, which PDF readers blur when they scale it.
     axes.grid(False)
     axes.pcolormesh(
+        # Only delays have a colour: that a process is fast hides nothing.
         np.arange(rounds + 1) + 0.5, np.arange(processes + 1) - 0.5, np.maximum(grid, 0), cmap=RANKS_COLOURS, vmin=0,
         vmax=1.3 * top, edgecolors="white", linewidth=0.8 if processes <= 32 else 0.0,
     )  # fmt: skip
@@ -211,6 +211,7 @@ def _percent(delay: float) -> str:
 
 def _title(line: Sequence[Row], at: int) -> str:
     """Writes the title of a panel. The last panel of a row gets the verdict: there processes wait least for others."""
+    # Of a whole step only who comes last is known, because all wait for the slowest.
     found, what = stragglers.pace(line[at]), "slow" if at else "last"
     head = "without communication" if at else f"{short(found.point, 30)}, whole step"
     if at < len(line) - 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,27 +26,18 @@ from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import GREY, Mark
 from jaxbench.report.drawing.plot import plot
 from jaxbench.report.run_report import RunReport, unit
-from jaxbench.statistics.bootstrap import Estimate
 
-# scaling: The scaling figure: throughput, speed-up and efficiency over devices. Marker and colour show the strategy;
-# strong scaling is a solid line, weak scaling a dotted one.
-
-_SCALING_STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}
+_SCALING_STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}  # marker and colour show the strategy
 
 
 class StrategyCurve(NamedTuple):
-    """One line: the timed rows of a strategy in one scaling.
-
-    Attributes:
-      place: index of its style.
-      base: the device count that its speed-ups are over.
-    """
+    """One line: the timed rows of a strategy in one scaling."""
 
     strategy: str
     scaling: str
     rows: list[Row]
-    place: int
-    base: int | None
+    place: int  # index of its style
+    base: int | None  # the device count that its speed-ups are over
 
 
 @plot("scaling", views=("training",), order=1)
@@ -66,7 +57,7 @@ def of_rows(rows: Sequence[Row], *, title: str, overlaid: tuple[str, Sequence[st
     """
     every = _series(rows)
     scalings = list(dict.fromkeys(s.scaling for s in every)) or ["strong"]
-    split = len({s.strategy for s in every}) > 2 and len(scalings) > 1
+    split = len({s.strategy for s in every}) > 2 and len(scalings) > 1  # six lines or more hide each other
     groups = [[s for s in every if s.scaling == scaling] for scaling in scalings] if split else [every]
     sheet = Sheet(len(groups), 3)
     handles, remarks = _handles(every, split=split), notes.of_marks(rows)
@@ -83,16 +74,16 @@ def _series(rows: Sequence[Row]) -> list[StrategyCurve]:
     for number, (strategy, scaling) in enumerate(dict.fromkeys((r.point.strategy, r.point.scaling) for r in rows)):
         members = [r for r in rows if (r.point.strategy, r.point.scaling) == (strategy, scaling)]
         timed = sorted((r for r in members if r.timing.step_s.known), key=lambda r: r.point.devices)
-        place = strategies.index(strategy) if len(strategies) > 1 else number
+        place = strategies.index(strategy) if len(strategies) > 1 else number  # a single one: a colour for each scaling
         base = next((r.base.devices for r in timed if r.base is not None), None)
         every.append(StrategyCurve(strategy, scaling, timed, place, base))
     return every
 
 
-def _line(axes: Axes, one: StrategyCurve, value: Callable[[Row], Estimate], *, factor: float, scale: float = 1) -> None:
+def _line(axes: Axes, curve: StrategyCurve, value: families.Value, *, factor: float, scale: float = 1) -> None:
     """Draws one series. factor: shifts it along the axis of devices, so that series of equal values stay visible."""
-    made = marks.of(one.rows, lambda row: row.point.devices * factor, value, scale=scale)
-    marks.line(axes, made, place=one.place, between=_SCALING_STYLES.get(one.scaling, "-"))
+    made = marks.of(curve.rows, lambda row: row.point.devices * factor, value, scale=scale)
+    marks.line(axes, made, place=curve.place, between=_SCALING_STYLES.get(curve.scaling, "-"))
 
 
 def _panels(
@@ -102,17 +93,18 @@ def _panels(
     rate, speed, share = line
     base, others = _common_base(group)
     marks.unity(share, at=100, along="y")
-    for place, one in enumerate(group):
+    for place, curve in enumerate(group):
         factor = marks.dodge(place, len(group))
-        _line(rate, one, lambda row: row.timing.examples_per_s, factor=factor)
-        if one.base == base:
-            _line(speed, one, lambda row: row.speedup, factor=factor)
-        _line(share, one, lambda row: row.efficiency, factor=factor, scale=100)
+        _line(rate, curve, lambda row: row.timing.examples_per_s, factor=factor)
+        if curve.base == base:
+            _line(speed, curve, lambda row: row.speedup, factor=factor)
+        _line(share, curve, lambda row: row.efficiency, factor=factor, scale=100)
     counts = sorted({r.point.devices for s in group for r in s.rows})
     reach = {r.point.devices for s in group if s.base == base for r in s.rows}
+    # The published series are weak scaling over one GPU, and belong into no other panel.
     wanted = bool(overlaid[1]) and scaling != "strong"
     behind = _overlay(speed, *overlaid) if wanted and base == 1 else []
-    their_counts = {int(x) for one in behind for x in np.asarray(one.get_xdata())}
+    their_counts = {int(x) for curve in behind for x in np.asarray(curve.get_xdata())}
     span = sorted(reach | their_counts)
     marks.guide(speed, span, [count / base for count in span])
     _axes(line, group, base, prefix=f"{scaling}: " if scaling else "")
@@ -123,9 +115,12 @@ def _panels(
         empty(speed, "nothing was measured")
     for axes in line:
         devices_axis(axes, span if axes is speed else counts)
-    remarks = [_left_out(others)] if others else []
+    elsewhere = [f"{short(s.strategy)} {s.scaling} (base {devices(s.base)})" for s in others if s.base is not None]
+    remarks = [f"not in the speed-up panel, which has one base: {', '.join(elsewhere)}"] if elsewhere else []
     if wanted:
-        remarks.append(_citation(overlaid[0], drawn=bool(behind), base=base))
+        source = f"{published.read(overlaid[0]).project}, DGX-1, 8 P100; weak scaling"
+        unequal = f"published speed-ups, over 1 GPU, are not drawn: these are over {devices(base)} ({source})"
+        remarks.append(notes.cited(source) if behind else unequal)
     return [] if in_margin else behind, remarks
 
 
@@ -140,49 +135,33 @@ def _axes(line: list[Axes], group: list[StrategyCurve], base: int, *, prefix: st
 
 
 def _common_base(group: list[StrategyCurve]) -> tuple[int, list[StrategyCurve]]:
-    """(most common base, notes on series with another base). Ties: the smallest base; 1 without any base."""
+    """(most common base, series with another base). Ties: the smallest base; 1 without any base."""
     votes = Counter(s.base for s in group if s.base is not None)
     base = min(votes, key=lambda count: (-votes[count], count), default=1)
     return base, [s for s in group if s.base not in (None, base)]
 
 
-def _left_out(others: list[StrategyCurve]) -> str:
-    names = [f"{short(s.strategy)} {s.scaling} (base {devices(s.base)})" for s in others if s.base is not None]
-    return f"not in the speed-up panel, which has one base: {', '.join(names)}"
-
-
-def _citation(overlay: str, *, drawn: bool, base: int) -> str:
-    source = f"{published.read(overlay).project}, DGX-1, 8 P100; weak scaling"
-    if not drawn:
-        return f"published speed-ups, over 1 GPU, are not drawn: these are over {devices(base)} ({source})"
-    return notes.cited(source)
-
-
 def _overlay(axes: Axes, table: str, names: Sequence[str]) -> list[Line2D]:
     """Draws published speed-ups, each over the first row of its own series. Returns the labelled lines."""
-    frame = published.read(table).frame.set_index("gpus")
-    return [
-        marks.published(
-            axes, frame.index, frame[name] / frame[name].iloc[0], shape=marks.series_style(place)[1], label=name
-        )
-        for place, name in enumerate(names)
-    ]
+    frame, lines = published.read(table).frame.set_index("gpus"), []
+    for place, name in enumerate(names):
+        speedup, shape = frame[name] / frame[name].iloc[0], marks.series_style(place)[1]
+        lines.append(marks.published(axes, frame.index, speedup, shape=shape, label=name))
+    return lines
 
 
 def _handles(every: list[StrategyCurve], *, split: bool) -> list[Artist]:
     """Legend entries of the measured series and the ideal. split: strong and weak scaling have separate panels."""
     handles = []
-    for one in every:
-        if not split or one.scaling == every[0].scaling:
-            label = short(one.strategy) if split else f"{short(one.strategy)}, {one.scaling}"
-            handles.append(marks.handle(one.place, label, between=_SCALING_STYLES.get(one.scaling, "-")))
+    for curve in every:
+        if not split or curve.scaling == every[0].scaling:
+            label = short(curve.strategy) if split else f"{short(curve.strategy)}, {curve.scaling}"
+            handles.append(marks.handle(curve.place, label, between=_SCALING_STYLES.get(curve.scaling, "-")))
     return [*handles, marks.guide_handle("ideal")]
 
 
-# hosts: Throughput over processes or hosts: bars of ideal and measured throughput, with the efficiency above them.
-# The same kind of figure as for Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) and MegaScale (Jiang et al.,
-# NSDI 2024).
-
+# The figure over hosts is of the same kind as for Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) and MegaScale
+# (Jiang et al., NSDI 2024).
 HOSTS_MOST = 3  # most strategies, one row of panels each
 IDEAL: marks.Style = dict(facecolor="#ededed", edgecolor=GREY, linewidth=0.6)  # pale, because it was not measured
 WIDE = 0.38  # width of a bar; pairs of bars are 1 apart
@@ -192,17 +171,15 @@ WIDE = 0.38  # width of a bar; pairs of bars are 1 apart
 def draw_hosts(run: RunReport) -> Figure | None:
     """Examples (or tokens) per second over the number of processes or hosts, next to the ideal: the base's throughput
     times the growth in devices. The number above a pair is the efficiency: measured divided by ideal."""
-    timed = [row for row in run.rows if row.timing.step_s.known and not row.point.explains]
-    groups = {
-        name: rows for name, rows in families.families(timed).items() if len({row.point.processes for row in rows}) > 1
-    }
+    every_family = families.families(row for row in run.rows if row.timing.step_s.known)
+    groups = {name: rows for name, rows in every_family.items() if len({row.point.processes for row in rows}) > 1}
     if not groups:
         return None
     shown = dict(list(groups.items())[:HOSTS_MOST])
     every = [row for rows in shown.values() for row in rows]
     scalings = list(dict.fromkeys(row.point.scaling for row in every))
     hosts = {row.point.point: points.hosts_of(row.point, run.manifest.get("workers", {})) for row in every}
-    hosts = hosts if max(hosts.values()) > 1 else {}
+    hosts = hosts if max(hosts.values()) > 1 else {}  # of one host, the number of processes says more
     sheet = Sheet(len(shown), len(scalings), heights=2.2)
     for line, (name, rows) in zip(sheet.panels, shown.items(), strict=True):
         for axes, scaling in zip(line, scalings, strict=True):
@@ -225,13 +202,14 @@ def _pairs(axes: Axes, rows: Sequence[Row], hosts: Mapping[str, int]) -> None:
     for at, row in enumerate(rows):
         rate = row.timing.examples_per_s.times(row.point.fact("tokens") if tokens else 1)
         mark = Mark(at=at + WIDE / 2, value=rate, state=marks.state(row))
+        # The base's rate, from the row's own rate and speed-up, times the growth in devices.
         best = rate.value / row.speedup.value * row.relative_devices if row.speedup.known else 0.0
         axes.bar([at - WIDE / 2], [best], width=WIDE, **IDEAL)
         marks.vbars(axes, [mark], thick=WIDE)
         marks.write(axes, at, max(best, mark.end), _percent(row), above=True)
         top = max(top, best, mark.end)
     axes.grid(False, axis="x")
-    axes.set_xlim(-0.6, max(len(rows), 2) - 0.4)
+    axes.set_xlim(-0.6, max(len(rows), 2) - 0.4)  # a single pair would fill the panel
     axes.set_xticks(range(len(rows)), [_hosts_name(row, hosts.get(row.point.point)) for row in rows])
     axes.tick_params(axis="x", length=0)
     zero_axis(axes, "y", top, show=si)

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.analysis.case_comparisons import SPLIT_NAMES, CallSplit
 from jaxbench.analysis.quantities import seconds
-from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.report.drawing import marks, notes, series
@@ -32,7 +29,9 @@ def draw_versus(run: RunReport) -> Figure | None:
     """Speed-up over NumPy on one core. Left: the time of a call with the smallest batch (latency). Right: rows per
     second with the largest batch (throughput). Below, hollow: published speed-ups of an accelerator over CPUs with the
     same kind of model, from other machines and drawn unscaled."""
-    rows = [row for row in run.rows if row.point.elements and row.timing.step_s.known and not _repeats(row)]
+    timed = [row for row in run.rows if row.point.elements and row.timing.step_s.known]
+    # Python uses one core, however many it is given.
+    rows = [row for row in timed if row.point.impl != "python" or row.point.cores == 1]
     names = series.naming(rows, ("impl", "platform", "cores"))
     lines: dict[str, list[list[Mark]]] = {}  # by label: (marks of the smallest batch, marks of the largest)
     for style, op in enumerate(series.operations(rows)):
@@ -42,44 +41,31 @@ def draw_versus(run: RunReport) -> Figure | None:
             base = next((row for row in here if row.point.impl == BASE and row.point.cores == 1), None)
             for row in here:
                 if base is not None and row is not base:
-                    label = short(f"{op}: {names[row.point.point]}")
-                    at = list(lines).index(label) if label in lines else len(lines)
-                    lines.setdefault(label, [[], []])[column] += _versus_marks(at, row, base, style)
+                    label, ratio = short(f"{op}: {names[row.point.point]}"), paired_ratio.ratio(base, row)
+                    made = lines.setdefault(label, [[], []])[column]  # a label has a line even if no ratio is known
+                    if ratio.known:
+                        at, text = list(lines).index(label), f"{digits(ratio.value, 2)} x"
+                        made.append(Mark(at=at, value=ratio, state=marks.state(row), style=style, text=text))
     if not lines:
         return None
-    sources = dict(PUBLISHED[op] for op in series.operations(rows) if op in PUBLISHED)
+    sources = dict(PUBLISHED[op] for op in series.operations(rows) if op in PUBLISHED)  # only of what was measured
     pairs = [pair for pair in published.processor_and_accelerator() if pair.job.startswith(tuple(sources))]
     sheet = Sheet(1, 2)
     labels = [*lines, *(short(f"{pair.job}, {pair.hardware}") for pair in pairs)]
     for column, title in enumerate(("smallest batch: latency", "largest batch: throughput")):
         axes = sheet.panels[0, column]
         marks.dots(axes, [mark for line in lines.values() for mark in line[column]])
-        log_axis(axes, "x", show=plain, max_ticks=5, span=[0.0005, 2000.0])
+        log_axis(axes, "x", show=plain, max_ticks=5, span=[0.0005, 2000.0])  # the same in every run, to compare them
         marks.unity(axes)
         entitle(axes, title, x="speed-up over NumPy on one core")
         sheet.names(axes, labels, shown=not column)
-    _published(sheet.panels[0, 1], pairs, start=len(lines))
+    right, places = sheet.panels[0, 1], range(len(lines), len(labels))
+    marks.published(right, [pair.speedup for pair in pairs], list(places), shape="D", joined=False)
+    for place, pair in zip(places, pairs, strict=True):
+        marks.write(right, pair.speedup, place, f"{digits(pair.speedup, 2)} x")
     cited = [notes.cited("; ".join(sources.values()))] if pairs else []
     title = f"{run.experiment}: speed-up over NumPy, for the smallest and the largest batch"
     return sheet.finish(title, [], [*notes.of_marks(rows), *cited])
-
-
-def _repeats(row: Row) -> bool:
-    """Python uses one core, however many it is given."""
-    return row.point.impl == "python" and row.point.cores != 1
-
-
-def _versus_marks(at: int, row: Row, base: Row, style: int) -> list[Mark]:
-    ratio = paired_ratio.ratio(base, row)
-    mark = Mark(at=at, value=ratio, state=marks.state(row), style=style, text=f"{digits(ratio.value, 2)} x")
-    return [mark] if ratio.known else []
-
-
-def _published(axes: Axes, pairs: Sequence[published.PublishedSpeedup], *, start: int) -> None:
-    places = range(start, start + len(pairs))
-    marks.published(axes, [pair.speedup for pair in pairs], list(places), shape="D", joined=False)
-    for place, pair in zip(places, pairs, strict=True):
-        marks.write(axes, pair.speedup, place, f"{digits(pair.speedup, 2)} x")
 
 
 ROOM = 24  # percent of a panel that the name of a part needs to fit inside its bar
@@ -93,37 +79,34 @@ def draw_call_split(run: RunReport) -> Figure | None:
     Python neither send nor start anything, so all of their time is work."""
     if not run.splits:
         return None
-    places = list(dict.fromkeys((one.op, one.where) for one in run.splits))
+    places = list(dict.fromkeys((split.op, split.where) for split in run.splits))
     sheet = Sheet(1, 2)
     for column, (axes, what) in enumerate(zip(sheet.panels[0], ("latency", "throughput"), strict=True)):
-        shown = [one for one in run.splits if one.largest == bool(column)]
-        for one in shown:
-            _bar(axes, places.index((one.op, one.where)), one)
-        sizes = sorted({one.rows for one in shown})
+        shown = [split for split in run.splits if split.largest == bool(column)]
+        for split in shown:
+            _bar(axes, places.index((split.op, split.where)), split)
+        sizes = sorted({split.rows for split in shown})
         rows = " to ".join(f"{size:,}" for size in dict.fromkeys(sizes[:1] + sizes[-1:]))
         entitle(axes, f"{rows} row{'s' * (sizes != [1])}: {what}", x="% of the time of a call")
-        axes.set_xlim(0, 128)
+        axes.set_xlim(0, 128)  # bars end at 100; the rest is for the time next to them
         axes.set_xticks([0, 25, 50, 75, 100])
         sheet.names(axes, [short(f"{op} on {where}", 34) for op, where in places], shown=not column)
     handles = [marks.bar_handle(style, name) for style, name in enumerate(SPLIT_NAMES)]
-    return sheet.finish(f"{run.experiment}: where the time of a call goes", handles, _notes(run.splits))
+    remarks = ["bars: medians"]
+    if not all(told for split in run.splits for told in split.resolved):
+        remarks += ["white, dashed: the 95 % confidence interval of that part includes 0, so it may take no time"]
+    return sheet.finish(f"{run.experiment}: where the time of a call goes", handles, remarks)
 
 
-def _bar(axes: Axes, at: int, one: CallSplit) -> None:
+def _bar(axes: Axes, at: int, split: CallSplit) -> None:
     """Draws one bar. A part below 0 has no length; a part that may be 0 is white, with its name if that fits."""
-    lengths = [max(0.0, part.value) for part in one.parts]
-    parts = [100 * length / sum(lengths) for length in lengths]
-    for place, (name, told) in enumerate(zip(SPLIT_NAMES, one.resolved, strict=True)):
+    lengths = [max(0.0, part.value) for part in split.parts]
+    parts = [100 * length / sum(lengths) for length in lengths]  # of what is drawn, so that every bar ends at 100
+    for place, (name, told) in enumerate(zip(SPLIT_NAMES, split.resolved, strict=True)):
         if not told and parts[place] > ROOM:
             marks.write(axes, sum(parts[:place]), at, f"{name}?")
-    styles = [style if told else None for style, told in enumerate(one.resolved)]
-    marks.write(axes, marks.stack(axes, at, list(zip(parts, styles, strict=True))), at, seconds(one.whole.value))
-
-
-def _notes(splits: Sequence[CallSplit]) -> list[str]:
-    untold = not all(told for one in splits for told in one.resolved)
-    told = ["white, dashed: the 95 % confidence interval of that part includes 0, so it may take no time"]
-    return ["bars: medians", *told * untold]
+    styles = [style if told else None for style, told in enumerate(split.resolved)]
+    marks.write(axes, marks.stack(axes, at, list(zip(parts, styles, strict=True))), at, seconds(split.whole.value))
 
 
 @plot("ways_to_target", views=("cases/versus",), order=2)
@@ -135,6 +118,7 @@ def draw_ways_to_target(run: RunReport) -> Figure | None:
     jobs = list(dict.fromkeys(way.job for way in run.ways))
     times, ratios = [], []
     for at, way in enumerate(run.ways):
+        # A lower limit gets the small cross of a refused mark, which is on no line either.
         style, state = jobs.index(way.job), "solid" if way.reached == way.seeds else "refused"
         times.append(Mark(at=at, value=way.time, state=state, style=style, text=seconds(way.time.value)))
         if way.speedup.known:

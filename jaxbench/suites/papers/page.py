@@ -87,7 +87,7 @@ def number(claim: Mapping[str, Any]) -> str:
     value, lo, hi = claim["value"], claim["lo"], claim["hi"]
     if value is None:
         return ""
-    between = lo is not None and hi is not None and lo != hi
+    between = lo is not None and hi is not None and lo != hi  # an exact number is its own interval
     return digits(value) + (f" [{digits(lo)}, {digits(hi)}]" if between else "")
 
 
@@ -106,7 +106,7 @@ def write(folder: Path, document: Mapping[str, Any]) -> None:
 def render(heading: str, entries: Sequence[PaperEntry], papers: Sequence[Mapping[str, Any]], *, made_from: str) -> str:
     """The page as HTML. Everything that comes from a run is escaped; the figures are this package's own."""
     made: dict[str, Any] = dict(name=heading, heading=heading, about=ABOUT, papers=entries, made_from=made_from)
-    made["overview"] = overview(papers) if len(papers) > 1 else None
+    made["overview"] = overview(papers) if len(papers) > 1 else None  # of one paper it would repeat the claims
     sources = [(f"The machine of {paper['id']}", page.pretty(paper["machine"])) for paper in papers if paper["machine"]]
     return page.template("papers.html").render(page=made, sources=sources, version=__version__)
 
@@ -203,7 +203,7 @@ def markdown(papers: Sequence[Mapping[str, Any]]) -> list[str]:
         where = f", on {machine(paper)}" if paper["machine"] else ""
         lines += [f"`{command_of(paper)}`{where}: {counts(paper['claims'])}.", ""]
         lines += [*claims(paper["claims"]).markdown(_escaped), ""]
-    return lines[:-1]
+    return lines[:-1]  # without the empty line after the last table
 
 
 def _name(paper: Mapping[str, Any]) -> str:
@@ -211,7 +211,7 @@ def _name(paper: Mapping[str, Any]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
+    return text.replace("|", "\\|")  # it would end a cell of a Markdown table
 
 
 _MEANINGS = {"hollow": notes.HOLLOW, "refused": notes.REFUSED, "wrong": notes.WRONG}
@@ -223,10 +223,7 @@ def write_figure(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any
 
 
 def draw_figure(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]]) -> Figure:
-    """One panel for each of the paper's, side by side. A panel without measurements says why.
-
-    The title names what is measured, and never what the paper claims: the verdicts below the panels answer that.
-    """
+    """One panel for each of the paper's, side by side. A panel without measurements says why."""
     sheet = Sheet(1, len(paper.panels), heights=2.4)
     legend = _Legend()
     seen: list[Mark] = []
@@ -252,6 +249,7 @@ def draw_figure(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]
     if any(handle.get_linestyle() == "--" and handle.get_marker() == "None" for handle in legend.handles.values()):
         remarks.append("dashed, without marks: formulas")
     bars = [mark.n for mark in seen if mark.drawn.has_interval and mark.n]
+    # Marks count rounds and processes, or seeds: each kind of n has its own range.
     groups = [[n for n in bars if len(n) == parts] for parts in sorted({len(n) for n in bars})]
     remarks += [f"{notes.BARS}; {' or '.join(map(notes.n_of, groups))} per mark"] if bars else []
     verdicts = []
@@ -259,6 +257,7 @@ def draw_figure(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]
         measured = number(claim)
         limit = f" ({measured}, claimed {claim['limit']})" if measured else ""
         verdicts.append(f"{claim['name']}: {claim['verdict']}{limit}")
+    # The title names what is measured, and never what the paper claims: the verdicts below the panels answer that.
     return sheet.finish(paper.title, list(legend.handles.values()), ["; ".join(verdicts), *remarks])
 
 
@@ -274,6 +273,7 @@ class _Legend:
         kind = type(series)
         if isinstance(series, Measured) and not series.marks:
             return
+        # Measured and published series count separately: each kind has its own colours and marks.
         place = self._places.setdefault((series.label, kind), sum(each == kind for _, each in self._places))
         if isinstance(series, Measured):
             marks.line(axes, series.marks, place=place, between="none" if panel.names else "-")
@@ -282,6 +282,7 @@ class _Legend:
             drawn = marks.guide(axes, series.x, series.y, label=series.label, number=place)
             self.handles.setdefault(series.label, drawn)
         else:
+            # Two points are a line that a paper states, such as 90 % up to 256 GPUs, and not two measurements.
             shape = MARKERS[place % len(MARKERS)] if len(series.x) > 2 or panel.names else ""
             joined = not panel.names
             drawn = marks.published(axes, series.x, series.y, shape=shape, joined=joined, label=series.label)
@@ -299,7 +300,7 @@ def _axes(axes: Axes, panel: Panel) -> None:
         relative = panel.y.startswith(("speed-up", "relative to"))  # ticks as of a count of devices
         log_axis(axes, "y", show=_tick, base=2 if relative else 10)
     elif panel.top:
-        axes.set_ylim(0, max(panel.top, 1.05 * axes.dataLim.y1))
+        axes.set_ylim(0, max(panel.top, 1.05 * axes.dataLim.y1))  # from 0, so that heights can be compared
 
 
 def _tick(value: float) -> str:

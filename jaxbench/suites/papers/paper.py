@@ -143,13 +143,13 @@ def load(id: str) -> Paper:
     if id not in names():
         raise UserError(f"there is no paper '{id}': {did_you_mean(id, names())}")
     table = tomllib.loads((LIBRARY / f"{id}.toml").read_text(encoding="utf-8"))
-    for run in table["runs"]:  # commands are text, with line breaks
+    for run in table["runs"]:  # commands are text, with line breaks, so that they read as they are typed
         run |= {size: tuple(run[size].split()) for size in ("words", "paper") if size in run}
     parts = {"runs": Run, "claims": Claim, "panels": Panel}
     return Paper(id=id, **table | {part: tuple(kind(**each) for each in table[part]) for part, kind in parts.items()})
 
 
-LEARNT = 0.5
+LEARNT = 0.5  # of the best batch's accuracy: a training far below it did not learn the task
 _UNFINISHED = {ASKED: "was not started", STOPPED: "was interrupted", BROKEN: "broke off"}
 
 
@@ -172,6 +172,7 @@ class Evidence:
         """The folder of a run that has `file`. Raises NotTestable: the run did not end, or has no such file."""
         name = run.partition("/")[0]  # a run of `machine` holds several
         there = (self.folder / run / file).is_file()
+        # Without paper.json the files alone decide.
         about = self._runs.get(name, {"outcome": DONE if there else ASKED})
         if why := _UNFINISHED.get(about["outcome"]):
             raise NotTestable(f"The run '{name}' {why}: the same command continues with it.", judge.NOT_MEASURED)
@@ -198,7 +199,7 @@ class Evidence:
         return self._find(run, CASES)
 
     def _find(self, run: str, kind: str) -> RunReport:
-        if run not in self._read:
+        if run not in self._read:  # several claims and curves read the same run
             self._read[run] = build.find(self.path(run))
         report = self._read[run]
         if report.kind != kind:
@@ -249,7 +250,8 @@ class TrainingsByBatch:
 
     def knee(self) -> Estimate:
         """The critical batch B of steps = S (1 + B / batch), fitted to the logarithms of the mean steps (McCandlish
-        2018). Its interval is Student's over seeds: one fit for each. UNKNOWN with fewer than three batches."""
+        2018). Its interval is Student's over seeds. UNKNOWN with fewer than three batches."""
+        # One fit for each seed: a fit to all at once would have no interval that knows how seeds differ.
         seeds = min((len(steps) for steps in self.steps.values()), default=0)
         if len(self.steps) < LEAST_BATCHES:
             return UNKNOWN
@@ -262,6 +264,7 @@ def trainings(runs: Evidence, rule: str) -> TrainingsByBatch:
     every = [one for one in read_trained(runs.path("targets", TARGETS)) if one.rule == rule]
     if not every:
         raise NotTestable(f"No training used the rule '{rule}' for its learning rate.")
+    # Of several models or device counts one, because their steps to the target are not comparable.
     model, devices = min((one.model, one.devices) for one in every)
     groups: dict[int, list[Trained]] = {}
     for one in sorted(every, key=lambda one: one.batch):

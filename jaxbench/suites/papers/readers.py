@@ -34,6 +34,7 @@ STAGES = ("zero1", "zero2", "fsdp")
 def read(claim: Claim, runs: Evidence) -> tuple[Estimate, str]:
     """(the claim's number, its conditions as a clause). Raises NotTestable, or UserError if a run is damaged."""
     arguments = dict(claim.read)
+    # By name: the papers are this package's own files, and a test reads every claim of them.
     reader: Callable[..., Reading] = globals()[arguments.pop("function")]
     value, fields = reader(runs, **arguments)
     return value, claim.detail.format(**fields)
@@ -54,8 +55,10 @@ def efficiency(runs: Evidence, run: str) -> Reading:
 
 
 def efficiency_ratio(runs: Evidence, top: str, bottom: str) -> Reading:
-    """The runs are two sessions, and efficiencies are ratios within each, so their draws are independent."""
+    """The efficiency of a run over that of another."""
     above, below = (most_devices(runs.training(name).rows) for name in (top, bottom))
+    # Two sessions share no rounds, and an efficiency is a ratio within one, so their draws are independent. One is
+    # shuffled, because both were drawn with the same seed.
     shuffled = np.random.default_rng(0).permutation(below.speedup_draws)
     drawn = below.relative_devices / above.relative_devices * above.speedup_draws / shuffled
     rounds = min(above.timing.rounds, below.timing.rounds)
@@ -116,6 +119,7 @@ def gradient_share(runs: Evidence, run: str, part: str, whole: str) -> Reading:
     if not places:
         raise NotTestable(f"The run '{run}' has no step on two devices.")
     arms: list[Row] = [arm_of(places[0], label) for label in (whole, part)]
+    # Expected bytes, which the collectives of the compiled step were checked against.
     total, some = (arm.point.record.passport.expected_gradient_bytes for arm in arms if arm.point.record)
     return exact((some or 0) / (total or math.nan)), {}
 
@@ -176,6 +180,7 @@ def state_error(runs: Evidence, run: str) -> Reading:
     """The largest relative error of the bytes a device holds against the formulas of ZeRO."""
     rows = [row for row in runs.training(run).rows if not row.wrong and row.point.record]
     counts = sorted({row.point.devices for row in rows})
+    # With one device nothing is divided, and every formula of ZeRO is the same.
     if not {"jit_auto", *STAGES} <= {row.point.strategy for row in rows} or counts[-1] < 2:
         raise NotTestable(f"The run '{run}' lacks one of the stages, or a second device count.")
     return exact(memory.worst(rows)), {"few": counts[0], "many": counts[-1]}
@@ -184,6 +189,7 @@ def state_error(runs: Evidence, run: str) -> Reading:
 def volume_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """Bytes sent per device and step by a strategy over those of another, scalars left out."""
     sent = {
+        # Without scalars (no elements), such as the loss, which every strategy sends.
         row.point.strategy: sum(c.wire_bytes for c in row.point.record.passport.collectives if c.elements)
         for row in runs.training(run).rows
         if not row.wrong and row.point.record
@@ -288,6 +294,7 @@ def examples_at_doubling(runs: Evidence, rule: str) -> Reading:
     """Examples to the target at the second smallest batch over those at the smallest."""
     steps = steps_to_target(runs, rule)
     first, second = list(steps)[:2]
+    # The ratio of geometric means, with Welch's interval of the logarithms.
     ratio = of_seeds(np.log(first * steps[first]), np.log(second * steps[second])).estimate()
     return ratio, {"batch": second, "base": first}
 

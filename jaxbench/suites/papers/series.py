@@ -47,7 +47,7 @@ def make(call: Call, *runs: Evidence) -> list[Series]:
     """The series of one entry of a panel. Raises NotTestable."""
     arguments: dict[str, Any] = dict(call)
     made = globals()[arguments.pop("function")](*runs, **arguments)
-    return made if isinstance(made, list) else [made]
+    return made if isinstance(made, list) else [made]  # most functions make one series
 
 
 # The paper's own
@@ -75,13 +75,13 @@ def cells(label: str, of: list[dict[str, str]]) -> Series:
 
 def bubble_formula(label: str, stages: int) -> Series:
     """Idle slots in %, over micro-batches."""
-    parts = [1, 2, 4, 8, 16, 32]
+    parts = [1, 2, 4, 8, 16, 32]  # micro-batches
     return PublishedSeries(label=label, x=parts, y=[100 * waterfall.idle_share(stages, m) for m in parts], formula=True)
 
 
 def speedup_law(label: str, name: str, parameters: list[float]) -> Series:
     """A law with round parameters, for its shape: the claims fit it to this machine's curve."""
-    n = 2.0 ** np.arange(0, 7)
+    n = 2.0 ** np.arange(0, 7)  # 1 to 64 devices: a law bends far beyond those of this machine
     return PublishedSeries(label=label, x=n, y=scaling_laws.predict(name, n, *parameters), formula=True)
 
 

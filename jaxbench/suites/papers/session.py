@@ -70,6 +70,7 @@ def paper(
                 words, record = run.at(preset), partial(command.add, document["runs"][run.name])
                 log = folder / "logs" / f"{run.name}.txt"
                 with heartbeat(console, partial(_said, f"run {number} of {len(todo)}", log), terminal=True):
+                    # Claims of the other runs are still judged.
                     if words[0] == "run" and words[1] not in discovery.experiments():
                         record(SKIPPED, f"This version has no experiment '{words[1]}'.", 0.0)
                     else:
@@ -118,7 +119,7 @@ def write(paper: Paper, folder: Path, document: Document) -> None:
     """Judges the claims, and writes paper.json, the figure and the page."""
     runs = Evidence(folder, document["runs"])
     judge(document, paper, runs)
-    page.write_figure(paper, runs, document["claims"])
+    page.write_figure(paper, runs, document["claims"])  # before the page, which holds it
     page.write(folder, document)
 
 
@@ -134,12 +135,12 @@ def judged(claim: Claim, runs: Evidence) -> Document:
     """A claim with its number, its verdict and the reason for one that decides nothing."""
     names = ("name", "sentence", "source", "quantity", "limit", "here")
     entry: Document = {name: getattr(claim, name) for name in names}
-    entry |= {"value": None, "lo": None, "hi": None, "detail": "", "why": ""}
+    entry |= {"value": None, "lo": None, "hi": None, "detail": "", "why": ""}  # JSON has no infinity and no NaN
     try:
         value, detail = readers.read(claim, runs)
     except NotTestable as reason:
         return entry | {"verdict": reason.verdict, "why": str(reason)}
-    except UserError as error:
+    except UserError as error:  # a damaged run folder takes down its own claims only
         return entry | {"verdict": NOT_TESTABLE, "why": f"Its records cannot be read: {error}"}
     verdict = decide_claim(value, claim.low, claim.high)
     ends = {"value": value.value, "lo": value.lo, "hi": value.hi}

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jaxbench.core.workload import KEY, PyTree
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.adapters.pure import PureModel, arguments, mode, parameters, required, stream, zeros
+from jaxbench.workloads.adapters.pure import PureModel, Result, arguments, mode, parameters, required, stream, zeros
 from jaxbench.workloads.jaxprs import numbered
 
 
@@ -34,7 +34,7 @@ def from_nnx(constructor: Callable[[PyTree], PyTree]) -> PureModel:
 
     # The graph is split once, here, and not at every call: walking it in Python makes nnx.jit slow to dispatch.
     graphs: dict[bool, Any] = {}
-    takes: dict[str, Any] = {}
+    takes: dict[str, Any] = {}  # filled by `built`, which returns only arrays
     writes_checked = False
 
     def built() -> tuple[Any, ...]:
@@ -48,7 +48,7 @@ def from_nnx(constructor: Callable[[PyTree], PyTree]) -> PureModel:
 
     # Not nnx.eval_shape, which loses arrays that are no Variables.
     with without_named_axes():
-        abstract_params, abstract_rngs, abstract_state = jax.eval_shape(built)
+        abstract_params, abstract_rngs, abstract_state = jax.eval_shape(built)  # a large model takes no memory here
 
     @functools.partial(jax.jit, inline=True)  # so that JAX caches its trace, which many places need
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
@@ -56,9 +56,7 @@ def from_nnx(constructor: Callable[[PyTree], PyTree]) -> PureModel:
             _, params, _, model_state = _split(constructor(nnx.Rngs(key)))
         return nnx.to_pure_dict(params), nnx.to_pure_dict(model_state)
 
-    def run(
-        params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool
-    ) -> tuple[PyTree, PyTree]:
+    def run(params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool) -> Result:
         nonlocal writes_checked
 
         def called(params: PyTree) -> tuple[Any, Any, PyTree]:
@@ -67,6 +65,7 @@ def from_nnx(constructor: Callable[[PyTree], PyTree]) -> PureModel:
             streams = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
             values = _filled(abstract_params, params), rngs, _filled(abstract_state, model_state)
             model = nnx.merge(graphs[training], *values)
+            # `model` is made anew at each call, so it can be modified.
             _normalise_over(model, sharding_context.current().axis)
             with without_named_axes():
                 y = model(*arguments(x), **mode(takes, training=training), **streams)
@@ -94,6 +93,7 @@ def _refuse_writes(before: PyTree, after: PyTree, again: Callable[[PyTree], PyTr
     same = map(operator.is_, jax.tree.leaves(before), jax.tree.leaves(after))
     if all(same):
         return
+    # Equal values under other names are no write: value numbering tells them from changed ones.
     values = numbered(jax.make_jaxpr(again)(before).jaxpr)
     for place, (path, _) in enumerate(jax.tree.leaves_with_path(before)):
         if values[place] != ("argument", place):
@@ -120,12 +120,10 @@ def _split(model: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _filled(abstract: Any, values: PyTree) -> PyTree:
-    """A copy of an nnx.State with its leaves replaced by `values`.
-
-    Flax's own function for this does not take tuples as keys, which nnx.WeightNorm has.
-    """
+    """A copy of an nnx.State with its leaves replaced by `values`."""
     from flax import nnx
 
+    # Flax's own function for this does not take tuples as keys, which nnx.WeightNorm has.
     flat = nnx.to_flat_state(abstract)
     found = [functools.reduce(lambda at, name: at[name], path, values) for path, _ in flat]
     filled = zip(flat, found, strict=True)
@@ -137,7 +135,7 @@ def _stream_values(rngs: PyTree, key: jax.Array | None) -> PyTree:
 
     def value(path: Any, leaf: PyTree) -> jax.Array:
         if not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-            return jnp.zeros(leaf.shape, leaf.dtype)
+            return jnp.zeros(leaf.shape, leaf.dtype)  # the count: each step has a new key, so it starts at 0
         new = stream(required(key), jax.tree_util.keystr(path, simple=True, separator="/"))
         new = new if jax.dtypes.issubdtype(new.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(new)
         return jax.random.split(new, leaf.shape) if leaf.shape else new  # several keys for vmapped layers
@@ -155,7 +153,7 @@ def _normalise_over(model: Any, axis: Any) -> None:
     if axis is None:
         return
     for _, module in nnx.iter_modules(model):
-        if isinstance(module, nnx.BatchNorm) and module.axis_name is None:
+        if isinstance(module, nnx.BatchNorm) and module.axis_name is None:  # else the user chose
             module.axis_name = axis
 
 
@@ -175,9 +173,10 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
 
     inputs, fields = arguments(example), {field.name for field in dataclasses.fields(module)}
     takes = set(parameters(type(module).__call__)) - fields  # Flax accepts it from only one of the two
+    # A field is part of the module, so each of its values needs a module of its own.
     modules = {t: module.clone(**mode(fields, training=t)) for t in (False, True)}
 
-    def boxed(key: jax.Array) -> PyTree:
+    def boxed(key: jax.Array) -> PyTree:  # with the mesh axes that the model names, as boxes around arrays
         return modules[True].init(key, *zeros(inputs), **mode(takes, training=True))
 
     def variables(key: jax.Array) -> PyTree:
@@ -185,7 +184,7 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
             return nn.meta.unbox(boxed(key))
 
     def call(values: PyTree, x: PyTree, rngs: dict[str, jax.Array], training: bool) -> tuple[PyTree, PyTree]:
-        mutable = [name for name in values if name != "params"]
+        mutable = [name for name in values if name != "params"]  # Linen returns only collections that may change
         flags = mode(takes, training=training)
         with without_named_axes(), nn.intercept_methods(_adapted(sharding_context.current().axis)):
             return modules[training].apply(values, *arguments(x), rngs=rngs, mutable=mutable, **flags)
@@ -195,12 +194,10 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
     needed = _needed(call, avals, inputs, streams)
 
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
-        initial = variables(key)
+        initial = variables(key)  # a module without parameters has no "params"
         return initial.get("params", {}), {name: initial[name] for name in needed}
 
-    def run(
-        params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool
-    ) -> tuple[PyTree, PyTree]:
+    def run(params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool) -> Result:
         # A module may check for a dropout stream before it asks for one.
         names = () if key is None and not streams else ("dropout", *streams)
         rngs = {name: stream(required(key), name) for name in names}
@@ -224,7 +221,7 @@ def _streams(call: Run, avals: PyTree, inputs: PyTree) -> tuple[str, ...]:
     from flax import errors
 
     found: list[str] = []
-    while True:
+    while True:  # each turn finds one: Flax raises at the first that is missing
         try:
             _trace(call, avals, inputs, found)
             return tuple(found)
@@ -241,7 +238,7 @@ def _needed(call: Run, avals: PyTree, inputs: PyTree, streams: tuple[str, ...]) 
     from flax import errors
 
     found = []
-    for name in avals:
+    for name in avals:  # without each in turn: `init` also returns what was only sown
         try:
             if name != "params":
                 _trace(call, {other: aval for other, aval in avals.items() if other != name}, inputs, streams)
@@ -256,22 +253,19 @@ def _trace(call: Run, avals: PyTree, inputs: PyTree, streams: Any) -> None:
 
 
 def _adapted(axis: Any) -> Callable[..., PyTree]:
-    """An interceptor of Flax's layers.
-
-    Batch normalization takes the statistics of the global batch, so it is the same function under all strategies.
-    Dropout draws its mask with the sharding of its input if that is explicit. axis: the mapped axis over which other
-    devices have the rest of the batch.
-    """
+    """An interceptor of Flax's layers. axis: the mapped axis over which other devices have the rest of the batch."""
     from flax import linen as nn
 
     def interceptor(call: Callable[..., PyTree], args: Any, kwargs: Any, context: Any) -> Any:
         layer = context.module
         if context.method_name == "__call__" and isinstance(layer, nn.Dropout):
             return _dropped(layer, call, *args, **kwargs)
+        # Statistics of the global batch, so that a layer is the same function under all strategies.
         normalises = isinstance(layer, nn.BatchNorm) and context.method_name == "__call__"
         if axis is None or not normalises or layer.axis_name is not None:
             return call(*args, **kwargs)
         assert layer.scope is not None  # it is being called
+        # Linen modules are frozen: a clone with the axis, on the same scope, so that it finds the same variables.
         return layer.clone(parent=layer.scope.rewound(), axis_name=axis)(*args, **kwargs)
 
     return interceptor
@@ -285,6 +279,7 @@ def _dropped(
 
     sharding = jax.typeof(inputs).sharding
     fixed = nn.merge_param("deterministic", layer.deterministic, deterministic)
+    # At rate 0 and 1 Flax draws no mask, and must not use up a key here either.
     if not any(sharding.spec) or fixed or not 0 < layer.rate < 1:
         return call(inputs, deterministic=deterministic, rng=rng)
     drop = nn.Dropout(layer.rate, layer.broadcast_dims, deterministic=False)
@@ -302,7 +297,7 @@ def without_named_axes() -> Iterator[None]:
     from flax.core import meta
 
     original = meta.get_global_mesh
-    meta.get_global_mesh = lambda: None  # Linen asks it before each constraint, and has no switch
+    meta.get_global_mesh = lambda: None  # Linen asks it before each constraint, and unlike NNX has no switch
     try:
         with nnx.use_eager_sharding(False):
             yield
@@ -312,12 +307,9 @@ def without_named_axes() -> Iterator[None]:
 
 def with_axes_noted(init: Callable[..., PyTree], names: Mapping[str, Any]) -> Callable[..., PyTree]:
     """`init` with the removed axes attached: path of a parameter -> its axis names."""
-
-    def initial(key: Any) -> PyTree:
-        return init(key)
-
-    initial.axes = {path: ", ".join(map(str, axes)) for path, axes in names.items()}  # type: ignore[attr-defined]
-    return initial
+    # An attribute survives the wrappers of `init` (`functools.wraps`), so that a report can name the axes.
+    init.axes = {path: ", ".join(map(str, axes)) for path, axes in names.items()}  # type: ignore[attr-defined]
+    return init
 
 
 def named_axes_sentence(init: Callable[..., PyTree]) -> str:

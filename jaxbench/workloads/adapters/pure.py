@@ -35,6 +35,9 @@ TRAINING = {
 }
 
 
+Result = tuple[PyTree, PyTree]  # (y, model_state)
+
+
 @dataclass(frozen=True)
 class PureModel:
     """A model as pure functions.
@@ -47,11 +50,9 @@ class PureModel:
     """
 
     init: Callable[[jax.Array], tuple[PyTree, PyTree]]
-    run: Callable[[PyTree, PyTree, Any, jax.Array | None, bool], tuple[PyTree, PyTree]]
+    run: Callable[[PyTree, PyTree, Any, jax.Array | None, bool], Result]
 
-    def apply(
-        self, params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None = None
-    ) -> tuple[PyTree, PyTree]:
+    def apply(self, params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None = None) -> Result:
         """(y, model_state) in training.
 
         x: the argument of the model, which may be a dictionary, or a tuple of several arguments.
@@ -64,6 +65,7 @@ class PureModel:
 
     def predict(self, params: PyTree, model_state: PyTree, x: PyTree) -> PyTree:
         """y in inference: no dropout, running statistics. Random numbers, if any, are the same at each call."""
+        # A key even in inference: a model may draw there, too.
         run = either_form(lambda key: self.run(params, model_state, x, key, False))
         return run(jax.random.PRNGKey(0))[0]
 
@@ -71,9 +73,10 @@ class PureModel:
 def either_form(function: Any) -> Callable[..., PyTree]:
     """Wraps `function` so that a key given as words (uint32), its last argument, arrives as a typed key.
 
-    A typed key is what ``jax.random.key`` returns. `function` gets the words if it works only with them: older code
-    expects a key to be an array of numbers.
+    A typed key is what ``jax.random.key`` returns. `function` gets the words if it works only with them.
     """
+    # A state holds words, because NumPy and checkpoints have no typed keys. Newer models expect a typed key, and older
+    # ones an array of numbers.
     words_work: bool | None = None  # None: not known yet
 
     def call(*arguments: PyTree) -> PyTree:
@@ -86,7 +89,7 @@ def either_form(function: Any) -> Callable[..., PyTree]:
             result, words_work = function(*others, jax.random.wrap_key_data(words)), False
         except (TypeError, ValueError, IndexError):  # how JAX refuses a key of the other form
             if words_work is not None:
-                raise
+                raise  # it took a typed key before, so this is an error of its own
             result, words_work = function(*arguments), True
         return result
 
@@ -103,8 +106,8 @@ def required(key: jax.Array | None) -> jax.Array:
 
 
 def stream(key: jax.Array, name: str) -> jax.Array:
-    """The key of stream `name`, the same in every process."""
-    # Not Python's `hash`, which is another number in each process.
+    """The key of stream `name`."""
+    # Not Python's `hash`, which is another number in each process: all processes must draw the same.
     return jax.random.fold_in(key, np.uint32(zlib.crc32(name.encode())))
 
 
@@ -133,7 +136,7 @@ def library(name: str, package: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:
-            raise
+            raise  # the package is there, and something that it imports is not
         raise UserError(
             f"from_{name} needs the package {package}, which is not installed: {with_extra('adapters')}."
         ) from error
@@ -162,10 +165,9 @@ def from_functions(init: Callable[[jax.Array], Any], apply: Callable[..., PyTree
         )
     stateful, draws = len(positional) == 4, len(positional) > 2
 
-    def run(
-        params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool
-    ) -> tuple[PyTree, PyTree]:
+    def run(params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool) -> Result:
         variables = (params, model_state) if stateful else (params,)
+        # By name, because a `train` may stand before it in the signature.
         key_argument = {positional[-1]: required(key)} if draws else {}
         y = apply(*variables, x, **key_argument, **mode(takes, training=training))
         return y if stateful else (y, model_state)
@@ -182,7 +184,7 @@ def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
     Raises:
       UserError: Equinox is not installed, or a layer keeps an `eqx.nn.State`.
     """
-    eqx = library("equinox", "equinox")
+    eqx = library("equinox", "equinox")  # of the extra `adapters`
     abstract = eqx.filter_eval_shape(constructor, KEY)
     _refuse_states(eqx, abstract)
     takes = parameters(type(abstract).__call__)
@@ -195,9 +197,7 @@ def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
         trained, other, _ = _parts(eqx, constructor(key))
         return _by_path(trained), _by_path(other)
 
-    def run(
-        params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool
-    ) -> tuple[PyTree, PyTree]:
+    def run(params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool) -> Result:
         model = eqx.combine(_filled(trained, params), _filled(other, model_state), statics[training])
         flags = mode(takes, training=training)
         if key is None or "key" not in takes:
@@ -231,7 +231,7 @@ def _refuse_states(eqx: Any, made: Any) -> None:
 def _parts(eqx: Any, model: Any) -> tuple[Any, Any, Any]:
     """(arrays of floats, other arrays, everything else), each with None in place of the others."""
 
-    def array(leaf: PyTree) -> bool:
+    def array(leaf: PyTree) -> bool:  # also of a model of shapes, which `eqx.is_array` denies
         return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct))
 
     arrays, static = eqx.partition(model, array)
@@ -279,14 +279,13 @@ def from_haiku(function: Any, example: PyTree) -> PureModel:
     hk = library("haiku", "dm-haiku")
     # The function before hk.transform: the transformed pair hides its signature.
     function = getattr(getattr(function, "init", function), "_original_fn", function)
-    takes, transformed = parameters(function), hk.transform_with_state(function)
+    takes, transformed = parameters(function), hk.transform_with_state(function)  # with state, also if it has none
 
     def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+        # In training mode: some layers, such as BatchNorm, make their state only there.
         return transformed.init(key, *zeros(arguments(example)), **mode(takes, training=True))
 
-    def run(
-        params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool
-    ) -> tuple[PyTree, PyTree]:
+    def run(params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool) -> Result:
         with _normalising_over(hk, sharding_context.current().axis):
             return transformed.apply(params, model_state, key, *arguments(x), **mode(takes, training=training))
 
@@ -302,7 +301,7 @@ def _normalising_over(hk: Any, axis: Any) -> AbstractContextManager[Any]:
     def interceptor(call: Callable[..., PyTree], args: Any, kwargs: Any, context: Any) -> Any:
         layer = context.module  # the function makes a new one at each call, so it can be modified
         normalises = isinstance(layer, hk.BatchNorm) and context.method_name == "__call__"
-        if normalises and layer.cross_replica_axis is None:
+        if normalises and layer.cross_replica_axis is None:  # else the user chose
             layer.cross_replica_axis = axis
         return call(*args, **kwargs)
 

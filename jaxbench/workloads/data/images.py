@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxbench.core.workload import Splits
+from jaxbench.core.workload import Dataset
 from jaxbench.errors import UserError
 from jaxbench.workloads.data.order import permutation, words
 
@@ -24,7 +24,7 @@ Arrays = dict[str, np.ndarray]
 Size = tuple[int, int]  # height, width
 
 
-def load(path: str, *, seed: int, size: Size = (28, 28), channels: int = 1, classes: int = 10) -> Splits:
+def load(path: str, *, seed: int, size: Size = (28, 28), channels: int = 1, classes: int = 10) -> Dataset:
     """Loads the images that `path` names.
 
     Args:
@@ -38,14 +38,14 @@ def load(path: str, *, seed: int, size: Size = (28, 28), channels: int = 1, clas
     Raises:
       UserError: `path` does not exist, is of no known kind, or is damaged. There is no fallback to other data.
     """
-    where = Path(path).expanduser()
+    where = Path(path).expanduser()  # of "" it is the current folder, hence `path and`
     if path and where.is_dir() and any((where / name).exists() for name in (*CIFAR_TRAIN, CIFAR_TEST)):
         return _cifar10(where, size=size, channels=channels, classes=classes)
     if not path:
         gray = _digits(seed=seed, size=size, classes=classes)
     elif where.is_dir():
         train, test = (_idx_split(where, part, size=size, classes=classes) for part in ("train", "t10k"))
-        gray = Splits(train, test, where.resolve().name)
+        gray = Dataset(train, test, where.resolve().name)
     elif where.is_file() and where.suffix == ".npz":
         gray = _npz(where, size=size, classes=classes)
     else:
@@ -56,8 +56,9 @@ def load(path: str, *, seed: int, size: Size = (28, 28), channels: int = 1, clas
         )
     if channels == 1:
         return gray
+    # A gray image in three equal channels: the models for CIFAR-10 then run on any of these data.
     train, test = ({**part, "image": part["image"].repeat(channels, axis=-1)} for part in (gray.train, gray.test))
-    return Splits(train, test, gray.name)
+    return Dataset(train, test, gray.name)
 
 
 def _bundle(image: np.ndarray, label: np.ndarray, *, classes: int, where: str) -> Arrays:
@@ -83,10 +84,10 @@ def _check_labels(label: np.ndarray, *, classes: int, where: str) -> None:
 # The 1,797 handwritten 8x8 digits that come with scikit-learn: real data without a network.
 EDGE = 8  # pixels
 LEVELS = 16  # the value of a black pixel
-TEST_FRACTION = 0.2
+TEST_FRACTION = 0.2  # 360 images: an accuracy of 95 % has a standard error of 1.1 points
 
 
-def _digits(*, seed: int, size: Size, classes: int) -> Splits:
+def _digits(*, seed: int, size: Size, classes: int) -> Dataset:
     """The digits enlarged to `size` and split 80/20 with equal shares of each class; order and split follow `seed`."""
     from sklearn.datasets import load_digits  # late: it takes a second to import
 
@@ -101,7 +102,7 @@ def _digits(*, seed: int, size: Size, classes: int) -> Splits:
     first, second = (
         _bundle(image[rows], label[rows], classes=classes, where="scikit-learn's digits") for rows in (train, test)
     )
-    return Splits(first, second, "digits")
+    return Dataset(first, second, "digits")
 
 
 def _split_by_class(label: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -144,7 +145,7 @@ def _read_idx(path: Path, *, dims: int) -> np.ndarray:
         data = gzip.decompress(data) if data.startswith(GZIP) else data
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be read ({error}): copy it again.") from error
-    magic, header = bytes((0, 0, UBYTE, dims)), 4 + 4 * dims
+    magic, header = bytes((0, 0, UBYTE, dims)), 4 + 4 * dims  # then each size as a big-endian uint32
     if not data.startswith(magic) or len(data) < header:
         found, legal = data[:4].hex(" "), magic.hex(" ")
         raise UserError(f"{path} is not an MNIST file of this kind: it begins with '{found}' and not with '{legal}'.")
@@ -163,7 +164,7 @@ CIFAR_TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 CIFAR_TEST = "test_batch.bin"
 
 
-def _cifar10(folder: Path, *, size: Size, channels: int, classes: int) -> Splits:
+def _cifar10(folder: Path, *, size: Size, channels: int, classes: int) -> Dataset:
     """Reads the six files. Each colour is shifted by its mean over the training images and divided by its deviation."""
     if (channels, *size) != CIFAR_SHAPE:
         takes = "x".join(map(str, (*size, channels)))
@@ -175,8 +176,9 @@ def _cifar10(folder: Path, *, size: Size, channels: int, classes: int) -> Splits
     counts = np.stack([np.bincount(planes[:, colour].ravel(), minlength=256) for colour in range(3)])
     share = counts / counts.sum(axis=1, keepdims=True)
     centered = values - (share @ values)[:, None]
-    deviation = np.sqrt((share * centered**2).sum(axis=1))
+    deviation = np.sqrt((share * centered**2).sum(axis=1))  # from the counts: no float copy of 50,000 images
     # Only 256 values a colour exist, so a table is built once and pixels are looked up.
+    # At least one level, so that images of a single colour do not divide by 0.
     table = (centered / np.maximum(deviation, 1 / 255)[:, None]).astype(np.float32)  # of each byte, by colour
 
     def bundle(rows: np.ndarray) -> Arrays:
@@ -184,7 +186,7 @@ def _cifar10(folder: Path, *, size: Size, channels: int, classes: int) -> Splits
         image = np.stack([table[colour][planes[:, colour]] for colour in range(3)], axis=-1)
         return {"image": image, "label": rows[:, 0].astype(np.int32)}
 
-    return Splits(bundle(train), bundle(test), folder.resolve().name)
+    return Dataset(bundle(train), bundle(test), folder.resolve().name)
 
 
 def _cifar_rows(path: Path, classes: int) -> np.ndarray:
@@ -199,14 +201,14 @@ def _cifar_rows(path: Path, classes: int) -> np.ndarray:
             f"{path} holds {len(rows)} bytes: {CIFAR_ROWS} rows of {length} bytes, {CIFAR_ROWS * length}, are needed."
         )
     rows = rows.reshape(CIFAR_ROWS, length)
-    _check_labels(rows[:, 0], classes=min(classes, 10), where=str(path))
+    _check_labels(rows[:, 0], classes=min(classes, 10), where=str(path))  # a model may have more outputs
     return rows
 
 
 NPZ_KEYS = ("x_train", "y_train", "x_test", "y_test")
 
 
-def _npz(path: Path, *, size: Size, classes: int) -> Splits:
+def _npz(path: Path, *, size: Size, classes: int) -> Dataset:
     """Reads uint8 images (0 to 255) or float images (0 to 1), (N, height, width) or (N, height, width, 1).
 
     Raises:
@@ -222,7 +224,7 @@ def _npz(path: Path, *, size: Size, classes: int) -> Splits:
     train, test = (
         _npz_split(path, x, y, part, size, classes) for x, y, part in ((*arrays[:2], "train"), (*arrays[2:], "test"))
     )
-    return Splits(train, test, path.stem)
+    return Dataset(train, test, path.stem)
 
 
 def _npz_split(path: Path, x: np.ndarray, y: np.ndarray, part: str, size: Size, classes: int) -> Arrays:
@@ -246,7 +248,7 @@ CASES = (str.lower, str.upper, str.capitalize)
 LONGEST = max(len(phrase.format(name)) for phrase in PHRASES for name in NAMES)
 
 
-def load_captioned(path: str, *, seed: int, size: int, length: int) -> Splits:
+def load_captioned(path: str, *, seed: int, size: int, length: int) -> Dataset:
     """The images that `load` reads from `path`, each with the bytes of a caption.
 
     Adds "caption" to train and test, int32 (N, length), padded with 0.
@@ -261,10 +263,11 @@ def load_captioned(path: str, *, seed: int, size: int, length: int) -> Splits:
         {**part, "caption": _captions(part["label"], length, seed, number)}
         for number, part in enumerate((images.train, images.test))
     )
-    return Splits(train, test, f"{images.name} with drawn captions")
+    return Dataset(train, test, f"{images.name} with drawn captions")
 
 
 def _captions(label: np.ndarray, length: int, *entropy: int) -> np.ndarray:
+    # Drawn wordings: with ten fixed captions the text tower would have only ten inputs to learn.
     phrase, case, numeral = words(3 * len(label), *entropy).reshape(3, -1)
     out = np.zeros((len(label), length), np.int32)
     for i, digit in enumerate(label):

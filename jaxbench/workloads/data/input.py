@@ -52,6 +52,7 @@ class Feed:
         self.waited_s = 0.0
         self._fetch, self._ahead, self._release, self._clock = fetch, ahead, close, clock
         self._next, self._closed = 0, False
+        # One thread, so that batches are put on the devices in their order.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="feed") if ahead else None
         self._prefetched: deque[Future[Batch]] = deque()
         if self._thread is not None:
@@ -62,19 +63,16 @@ class Feed:
         if self._closed:
             raise RuntimeError("this feed is closed")
         start = self._clock()
+        number, self._next = self._next, self._next + 1
         try:
-            return self._take()
+            if self._thread is None:
+                return self._fetch(number)
+            # Submitted before the wait, so that the thread goes on while this step still waits for its batch.
+            batch = self._prefetched.popleft()
+            self._prefetched.append(self._thread.submit(self._fetch, number + self._ahead))
+            return batch.result()
         finally:
             self.waited_s += self._clock() - start
-
-    def _take(self) -> Batch:
-        number, self._next = self._next, self._next + 1
-        if self._thread is None:
-            return self._fetch(number)
-        # Submitted before the wait, so that the thread goes on while this step still waits for its batch.
-        batch = self._prefetched.popleft()
-        self._prefetched.append(self._thread.submit(self._fetch, number + self._ahead))
-        return batch.result()
 
     def close(self) -> None:
         """Ends the thread after its current batch; closing twice is harmless."""
@@ -114,7 +112,7 @@ def open(
         resident = put(_drawn_batch(workload, batch, seed, 0))  # placed once, before any step
         return Feed(lambda number: resident)
     if source.kind == "host":
-        ring = [_drawn_batch(workload, batch, seed, turn) for turn in range(RING)]
+        ring = [_drawn_batch(workload, batch, seed, turn) for turn in range(RING)]  # drawn before any step
         return Feed(lambda number: put(ring[number % RING]))
     batches = open_pipeline(workload, size=batch, seed=seed, data=data)
     return Feed(lambda number: put(batches.batch(number)), ahead=source.ahead, close=batches.close)
@@ -127,7 +125,7 @@ def _drawn_batch(workload: TrainWorkload, batch: int, seed: int, turn: int) -> d
 
 CHANNELS = (1, 3, 4)  # numbers of channels of a PNG: grey, RGB, RGBA
 BORDER = 8  # an image is shifted by at most an eighth of its height and width: 4 of the 32 pixels of CIFAR-10
-MEAN, DEVIATION = 0.5, 0.25  # for pixels in [0, 1]
+MEAN, DEVIATION = 0.5, 0.25  # for pixels in [0, 1]; round numbers: only the work of normalizing is measured
 BLOCK, NOISE = 8, 32  # synthetic images: flat squares with edges of BLOCK pixels, plus noise of NOISE of 256 levels
 
 
@@ -192,7 +190,7 @@ class Raw:
     """An example as the bytes of its fields, in the order of their names."""
 
     def __init__(self, example: Mapping[str, Field]):
-        self._fields = dict(sorted(example.items()))
+        self._fields = dict(sorted(example.items()))  # one order for encoding and decoding
         self.record_bytes = sum(math.prod(x.shape) * np.dtype(x.dtype).itemsize for x in self._fields.values())
 
     def encode(self, example: Mapping[str, np.ndarray]) -> bytes:
@@ -219,6 +217,7 @@ class Png:
 
     def encode(self, example: Mapping[str, np.ndarray]) -> bytes:
         image = np.asarray(example["image"])
+        # A PNG has bytes. Values outside [0, 1], of normalized images, are cut: only the work is measured.
         pixels = image if image.dtype == np.uint8 else np.rint(np.clip(image, 0, 1) * 255).astype(np.uint8)
         return self._rest.encode(example) + encode_png(pixels)
 
@@ -233,10 +232,9 @@ class Png:
         return {**self._rest.draw(generator), "image": draw_image((height, width, channels), generator)}
 
 
+# Instead of Grain's own shuffle, which takes longer per record than decoding a small image.
 class Epochs:
     """An endless source: all records in a random order, then all in another random order, and so on."""
-
-    # Instead of Grain's own shuffle, which takes longer per record than decoding a small image.
 
     def __init__(self, records: Sequence[bytes], seed: int):
         self._records = records
@@ -264,7 +262,7 @@ class Pipeline:
     def batch(self, number: int) -> Example:
         """The batch with this number. Exceptions of decoding pass through."""
         # `map` keeps the order, so the batch does not depend on which thread is faster.
-        parts = list(self._pool.map(functools.partial(self._decode, number * self._size), self._parts))
+        parts = self._pool.map(functools.partial(self._decode, number * self._size), self._parts)
         examples = [example for part in parts for example in part]
         return {name: np.stack([example[name] for example in examples]) for name in examples[0]}
 
@@ -276,12 +274,7 @@ class Pipeline:
 
 
 def open_pipeline(
-    workload: TrainWorkload,
-    *,
-    size: int,
-    seed: int,
-    data: Dataset | None = None,
-    threads: int | None = None,
+    workload: TrainWorkload, *, size: int, seed: int, data: Dataset | None = None, threads: int | None = None
 ) -> Pipeline:
     """Makes the records once and opens the pipeline over them.
 
@@ -310,7 +303,7 @@ def open_pipeline(
 def _real_examples(workload: TrainWorkload, data: Dataset, limit: int) -> list[Example]:
     train = data.train
     for name, field in workload.example.items():
-        if name not in train or train[name].shape[1:] != field.shape:
+        if name not in train or train[name].shape[1:] != tuple(field.shape):  # a person may write a list
             shape = str(train[name].shape[1:]) if name in train else "missing"
             raise UserError(f"'{name}' of the data '{data.name}' is {shape}: {workload.name} takes {field.shape}.")
     count = min(limit, len(next(iter(train.values()))))

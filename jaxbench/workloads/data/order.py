@@ -20,8 +20,7 @@ def permutation(examples: int, *entropy: int) -> np.ndarray:
 def order(examples: int, batch: int, *, seed: int, epoch: int) -> np.ndarray:
     """The batches of one epoch: indices of shape (examples // batch, batch), int64.
 
-    A resumed run sees the same batches as an uninterrupted run. The remainder is dropped; each epoch drops different
-    examples.
+    A resumed run sees the same batches as an uninterrupted run.
     """
-    steps = examples // batch
+    steps = examples // batch  # a step has one shape, so the remainder is dropped: other examples in each epoch
     return permutation(examples, seed, epoch)[: steps * batch].reshape(steps, batch)

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
-from jaxbench.core.workload import Dataset, Field, PyTree, Splits, TrainWorkload
+from jaxbench.core.workload import Dataset, Field, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.workloads.data.order import permutation
 
@@ -41,11 +41,12 @@ def read(workload: TrainWorkload, *, seed: int) -> Dataset:
     """
     with discovery.explaining():
         data = workload.data() if callable(workload.data) else workload.data
-        splits = (getattr(data, part, None) for part in ("train", "test"))  # of a Dataset; other objects have methods
+        # A Dataset has both as mappings; other objects may have methods of these names.
+        splits = (getattr(data, part, None) for part in ("train", "test"))
         return data if all(isinstance(arrays, Mapping) for arrays in splits) else _split(workload, data, seed)
 
 
-def _split(workload: TrainWorkload, data: PyTree, seed: int) -> Splits:
+def _split(workload: TrainWorkload, data: PyTree, seed: int) -> Dataset:
     """Both splits of data in any form. Raises UserError."""
     name = f"data of {workload.name}"
     # A model may have a field that is called train, and then the dict is one split.
@@ -54,14 +55,14 @@ def _split(workload: TrainWorkload, data: PyTree, seed: int) -> Splits:
         data = data["train"] if test is None else (data["train"], test)
     if isinstance(data, tuple) and len(data) == 2:
         train, test = (_arrays(workload, part) for part in data)
-        return Splits(train, test, name)
+        return Dataset(train, test, name)
     arrays = _arrays(workload, data)
     _require_examples(arrays, f"the {name}")
     count = len(next(iter(arrays.values())))
     # Drawn, not cut off at the end: data on disk are often sorted by class.
     drawn, cut = permutation(count, seed), max(1, round(TEST_FRACTION * count))
     train, test = ({k: array[rows] for k, array in arrays.items()} for rows in (drawn[cut:], drawn[:cut]))
-    return Splits(train, test, name)
+    return Dataset(train, test, name)
 
 
 def _arrays(workload: TrainWorkload, data: PyTree) -> Arrays:
@@ -77,10 +78,8 @@ def _arrays(workload: TrainWorkload, data: PyTree) -> Arrays:
 
 
 def _elements(data: PyTree) -> Iterator[Any]:
-    """Iterates over elements, by index if the data has a length.
-
-    A Grain MapDataset repeats forever when iterated, and has None in place of filtered elements.
-    """
+    """Iterates over elements, by index if the data has a length."""
+    # A Grain MapDataset repeats forever when iterated, and has None in place of filtered elements.
     if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
         return (element for i in range(len(data)) if (element := data[i]) is not None)
     return iter(data)
@@ -99,6 +98,7 @@ def _concatenated(workload: TrainWorkload, elements: Iterator[Any]) -> Arrays:
                     f"{', '.join(workload.example)}, one example or a batch of them."
                 )
             _require_fields(workload, element, f"the data of '{workload.name}'")
+        # Stacked chunk by chunk: a million small arrays take many times the memory of one.
         chunk = _batch(workload, elements_read)
         chunks.append(chunk)
         size, count = size + sum(a.nbytes for a in chunk.values()), count + len(next(iter(chunk.values())))
@@ -117,7 +117,7 @@ def _batch(workload: TrainWorkload, elements: list[Any]) -> Arrays:
     made = {}
     for name, field in workload.example.items():
         values = [np.asarray(element[name]) for element in elements]
-        stacked = values[0].ndim <= len(field.shape)
+        stacked = values[0].ndim <= len(field.shape)  # fewer axes too, to be refused with both shapes by `require`
         if any(value.shape[not stacked :] != values[0].shape[not stacked :] for value in values):
             raise UserError(
                 f"'{name}' in the data of '{workload.name}' differs in shape from example to example: pad or crop it "
@@ -133,10 +133,9 @@ def _require_fields(workload: TrainWorkload, found: Mapping[str, Any], where: st
 
 
 def _cast(array: np.ndarray, field: Field) -> np.ndarray:
-    """The array in the field's dtype, if that is of the same kind and can represent the values.
-
-    uint8 pixels are not converted to floats, because the intended range is unknown.
-    """
+    """The array in the field's dtype, if that is of the same kind and can represent the values."""
+    # An array that stays as it is, `require` refuses. uint8 pixels are not converted to floats, because it is not known
+    # whether the model wants 0 to 255, 0 to 1 or normalized values.
     wanted = np.dtype(field.dtype)
     if array.dtype.kind == "f" and jnp.issubdtype(wanted, jnp.floating):
         return array.astype(wanted, copy=False)
@@ -192,7 +191,7 @@ def _read(folder: Path) -> Any:
     wanted = [name for name in ("train", "test", "validation") if name in splits]
     if "train" not in wanted:
         raise UserError(f"'{folder}' has the splits {', '.join(splits)}: one must be called train.")
-    return {name: _columns(folder / name) for name in wanted[:2]}
+    return {name: _columns(folder / name) for name in wanted[:2]}  # with both "test" and "validation": "test"
 
 
 def _columns(folder: Path) -> Columns:
@@ -208,7 +207,7 @@ def _columns(folder: Path) -> Columns:
     try:
         tables = []
         for name in names:
-            with pyarrow.memory_map(str(folder / name)) as source:
+            with pyarrow.memory_map(str(folder / name)) as source:  # reads only the columns that are used
                 tables.append(ipc.open_stream(source).read_all())
     except (OSError, pyarrow.ArrowInvalid) as error:
         raise UserError(f"'{folder}' cannot be read ({' '.join(str(error).split())}): {SAVE} again.") from error
@@ -234,6 +233,7 @@ class Columns(Mapping[str, np.ndarray]):
 
         array = pyarrow.concat_arrays(self._table.column(name).chunks)
         column = f"the column '{name}' of '{self._folder}'"
+        # Each level of lists with one common length is an axis.
         kind, shape, lists = array.type, [len(array)], (types.is_list, types.is_large_list, types.is_fixed_size_list)
         while any(is_list(_storage(array).type) for is_list in lists):
             array = _storage(array)

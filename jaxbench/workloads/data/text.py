@@ -14,19 +14,23 @@ import re
 import sysconfig
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.workload import Splits
+from jaxbench.core.workload import Dataset
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads.data.order import permutation
 
 MAX_BYTES = 2**28  # limit for the user's own text, which is held in memory as int32
+# Tests are most of the library, and distributions such as Debian leave some of the others out: the text should be the
+# same wherever this Python is installed.
 NOT_OURS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__", "lib2to3", "ensurepip"}
+# The version is part of the name, because each has other sources.
 NAME = f"Python {platform.python_version()}'s standard library"
 TEST_EVERY = 10  # every tenth file is in the test split
 
@@ -49,23 +53,18 @@ def python_sources(max_bytes: int) -> list[bytes]:
 
 def by_file(files: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
     """(train, test), split by file, so that no test text is seen in training."""
-    train = [file for i, file in enumerate(files) if i % TEST_EVERY]
-    return train, list(files[::TEST_EVERY])
+    return [file for i, file in enumerate(files) if i % TEST_EVERY], list(files[::TEST_EVERY])
 
 
 def read_files(paths: Sequence[Path], where: Path | str) -> list[bytes]:
     """The user's own files. Raises UserError for more than MAX_BYTES, and for a file that cannot be read."""
-    check_size(where, sum(path.stat().st_size for path in paths))
     try:
+        size = sum(path.stat().st_size for path in paths)  # before any is read
+        if size > MAX_BYTES:
+            raise UserError(f"'{where}' holds {size} bytes of text: at most {MAX_BYTES} are legal.")
         return [path.read_bytes() for path in paths]
     except OSError as error:
         raise UserError(f"{error.filename} cannot be read ({error.strerror}).") from error
-
-
-def check_size(where: Path | str, size: int) -> None:
-    """Raises UserError for more than MAX_BYTES."""
-    if size > MAX_BYTES:
-        raise UserError(f"'{where}' holds {size} bytes of text: at most {MAX_BYTES} are legal.")
 
 
 KINDS = ("code", "comment", "definition", "docstring", "import")
@@ -75,7 +74,7 @@ TEST_FRACTION = 0.2
 Labelled = list[tuple[bytes, int]]
 
 
-def load_labelled(path: str, *, seed: int, length: int, classes: int) -> Splits:
+def load_labelled(path: str, *, seed: int, length: int, classes: int) -> Dataset:
     """Loads the texts that `path` names.
 
     Each split has "tokens", int32 (N, length), the first bytes of each text padded with 0, and "label", int32 (N,).
@@ -98,7 +97,8 @@ def load_labelled(path: str, *, seed: int, length: int, classes: int) -> Splits:
     else:
         source = Path(path).expanduser()
         if source.is_dir():
-            pairs = _labelled_folder(source)
+            paths = sorted(source.glob("*/*.txt"))  # the folder of a text is its class
+            pairs = [(text, at.parent.name) for text, at in zip(read_files(paths, source), paths, strict=True)]
         elif source.is_file() and source.suffix == ".csv":
             pairs = _csv(source)
         else:
@@ -111,18 +111,18 @@ def load_labelled(path: str, *, seed: int, length: int, classes: int) -> Splits:
         if len(labels) < 2:
             raise UserError(f"'{path}' has texts of {len(labels)} classes: there must be at least 2.")
         train, test = _split([(text, labels.index(label)) for text, label in pairs], seed, path)
-        name, found = source.name, len(labels)
-    if found > classes:
+        name, found = source.resolve().name, len(labels)  # resolved: that of "." is empty
+    if found > classes:  # fewer are fine: an output that no label has learns to be unlikely
         raise UserError(
             f"'{name}' has {found} classes and the model has {classes}: set --config.model.classes={found}."
         )
-    return Splits(_bundle(train, length), _bundle(test, length), name)
+    return Dataset(_bundle(train, length), _bundle(test, length), name)
 
 
 def _bundle(pairs: Labelled, length: int) -> dict[str, np.ndarray]:
     tokens = np.zeros((len(pairs), length), np.int32)
     for row, (text, _) in zip(tokens, pairs, strict=True):
-        row[: len(text)] = np.frombuffer(text[:length], np.uint8)
+        row[: len(text)] = np.frombuffer(text[:length], np.uint8)  # a longer text is cut, by both slices
     return {"tokens": tokens, "label": np.array([label for _, label in pairs], np.int32)}
 
 
@@ -138,21 +138,17 @@ def _split(pairs: Labelled, seed: int, path: str) -> tuple[Labelled, Labelled]:
         members = [pair for pair in drawn if pair[1] == label]
         if len(members) < 2:
             raise UserError(f"'{path}' has one text of some class: at least 2 are needed, to train and to test on.")
-        cut = max(1, round(TEST_FRACTION * len(members)))
+        cut = max(1, round(TEST_FRACTION * len(members)))  # a class without test texts would have no accuracy
         test += members[:cut]
         train += members[cut:]
     return _shuffled(train, seed), _shuffled(test, seed)
 
 
-def _labelled_folder(source: Path) -> list[tuple[bytes, str]]:
-    paths = sorted(source.glob("*/*.txt"))
-    return [(text, path.parent.name) for text, path in zip(read_files(paths, source), paths, strict=True)]
-
-
 def _csv(source: Path) -> list[tuple[bytes, str]]:
-    check_size(source, source.stat().st_size)
+    (content,) = read_files([source], source)
     try:
-        rows = csv.DictReader(io.StringIO(source.read_text(encoding="utf-8-sig"), newline=""), strict=True)
+        # "-sig": Excel writes a byte order mark, which would become part of the first column's name.
+        rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=None), strict=True)
         missing = {"text", "label"} - set(rows.fieldnames or ())
         if missing:
             raise UserError(f"{source} has no column '{min(missing)}': its first line must name text and label.")
@@ -169,8 +165,8 @@ def _csv(source: Path) -> list[tuple[bytes, str]]:
 
 
 def _python_lines() -> tuple[Labelled, Labelled]:
-    """(train, test), with every distinct line once, so that no test line can be memorized."""
-    seen: set[bytes] = set()
+    """(train, test), with every distinct line once."""
+    seen: set[bytes] = set()  # of the training lines, so that no test line can be memorized
     parts = []
     for files in by_file(python_sources(LABELLED_BYTES)):
         new: dict[bytes, int] = {}
@@ -188,6 +184,7 @@ def _balanced(pairs: Iterable[tuple[bytes, int]]) -> Labelled:
     by_label: list[Labelled] = [[] for _ in KINDS]
     for pair in pairs:
         by_label[pair[1]].append(pair)
+    # Plain code has by far the most lines. A model that always answered "code" would look good.
     limit = 2 * sorted(map(len, by_label))[-3]
     return [pair for members in by_label for pair in members[:limit]]
 
@@ -200,7 +197,7 @@ def kinds(source: bytes) -> Iterator[tuple[bytes, int]]:
     this Python cannot parse are skipped.
     """
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with warnings.catch_warnings(action="ignore"):  # such as of invalid escapes in old sources
             tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return
@@ -220,11 +217,11 @@ def _mark(node: ast.AST, kind: dict[int, str | None]) -> None:
     if isinstance(node, ast.Import | ast.ImportFrom):
         kind.update(dict.fromkeys(_span(node), "import"))
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        head = range(node.lineno, max(node.lineno + 1, node.body[0].lineno))
+        head = range(node.lineno, max(node.lineno + 1, node.body[0].lineno))  # `def f(): return 1` is one line
         kind.update(dict.fromkeys(head, "definition"))
     if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
         for line in _span(node):
-            kind.setdefault(line, None)
+            kind.setdefault(line, None)  # not over the first line of a statement that begins before the string
     if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         if ast.get_docstring(node, clean=False) is not None:
             kind.update(dict.fromkeys(_span(node.body[0]), "docstring"))
@@ -242,7 +239,7 @@ DRAWN_ROWS = 2**12  # rows for drawing synthetic batches
 BLANK_LINE = re.compile(rb"\n[ \t]*\n")
 
 
-def load_language(path: str, *, context: int, vocab: int, pad: str = "") -> Splits:
+def load_language(path: str, *, context: int, vocab: int, pad: str = "") -> Dataset:
     """Loads the text that `path` names, split by file.
 
     Each split has "tokens", int32 (N, context + 1) in [0, 256). With `pad` it also has "real", int32 (N, context): 1
@@ -261,17 +258,18 @@ def load_language(path: str, *, context: int, vocab: int, pad: str = "") -> Spli
       UserError: `vocab` is below 256, `path` does not exist or has no text, the text is too short or too long, or `pad`
         is unknown.
     """
-    weights(pad)
+    weights(pad)  # refuses an unknown `pad`
     if vocab < BYTES:
         raise UserError(f"--config.model.vocab={vocab} cannot hold bytes: it must be at least {BYTES}.")
     if not path:
         files, name = python_sources(LANGUAGE_BYTES), f"a megabyte of {NAME}"
     else:
-        files, name = _folder(Path(path).expanduser(), path), Path(path).name
+        folder = Path(path).expanduser()
+        files, name = _folder(folder, path), folder.resolve().name
     train, test = by_file(files)
-    if pad:
-        return Splits(_rows(train, context, pad), _rows(test, context, pad), f"{name}, {pad} documents")
-    return Splits(_cut(train, context, "train", name), _cut(test, context, "test", name), name)
+    cut: Callable[..., dict[str, np.ndarray]] = partial(_rows, pad=pad) if pad else _cut
+    parts = cut(train, context, "train", name), cut(test, context, "test", name)
+    return Dataset(*parts, f"{name}, {pad} documents" if pad else name)
 
 
 def weights(pad: str) -> str | None:
@@ -288,6 +286,7 @@ def draw_weights(real_NT: np.ndarray, key: jax.Array, batch: int) -> jax.Array:
     nearly the share of all rows. The rows are then shuffled.
     """
     ordered = real_NT[np.argsort(real_NT.sum(axis=1), kind="stable")]
+    # Compiled into the program as a constant, hence few rows of one byte each.
     table = ordered[np.linspace(0, len(ordered) - 1, min(len(ordered), DRAWN_ROWS)).astype(int)].astype(np.uint8)
     position_key, shuffle_key = jax.random.split(key)
     parts = (jnp.arange(batch) + jax.random.uniform(position_key, (batch,))) / batch
@@ -313,7 +312,7 @@ def _cut(files: Sequence[bytes], context: int, part: str, name: str) -> dict[str
     count = (len(text) - 1) // context
     if count < 1:
         raise UserError(f"the {part} files of '{name}' hold {len(text)} bytes: at least {context + 1} are needed.")
-    starts = np.arange(count)[:, None] * context
+    starts = np.arange(count)[:, None] * context  # the last byte of a row is the first input of the next
     return {"tokens": text[starts + np.arange(context + 1)].astype(np.int32)}
 
 
@@ -322,10 +321,10 @@ def documents(file: bytes) -> list[bytes]:
     return [document for document in BLANK_LINE.split(file) if len(document) > 1]
 
 
-def _rows(files: Sequence[bytes], context: int, pad: str) -> dict[str, np.ndarray]:
+def _rows(files: Sequence[bytes], context: int, part: str, name: str, *, pad: str) -> dict[str, np.ndarray]:
     """All documents in rows of context + 1 bytes."""
-    rows: list[list[bytes]] = []
-    free = 0
+    rows: list[list[bytes]] = []  # the pieces of documents in each row
+    free = 0  # bytes left in the last row
     for document in (document for file in files for document in documents(file)):
         for start in range(0, len(document) - 1, context):
             piece = document[start : start + context + 1]
@@ -334,6 +333,8 @@ def _rows(files: Sequence[bytes], context: int, pad: str) -> dict[str, np.ndarra
                 free = context + 1
             rows[-1].append(piece)
             free -= len(piece)
+    if not rows:
+        raise UserError(f"the {part} files of '{name}' hold no document of two bytes or more.")
     tokens, real = np.zeros((len(rows), context + 1), np.int32), np.zeros((len(rows), context), np.int32)
     for i, pieces in enumerate(rows):
         text = b"".join(pieces)

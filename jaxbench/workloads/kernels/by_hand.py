@@ -3,8 +3,7 @@
 
 Each takes parameters, inputs and labels, and returns the gradient of the mean cross-entropy with respect to each
 parameter. The formulas follow from the chain rule. The LSTM is that of Hochreiter and Schmidhuber 1997 with a forget
-gate. Hidden units are tanh: the gradient of a ReLU jumps at 0, so the result of a device that rounds differently would
-be correct and yet far off.
+gate.
 """
 
 from __future__ import annotations
@@ -30,6 +29,8 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def mlp(w1: np.ndarray, b1: np.ndarray, w2: np.ndarray, b2: np.ndarray, x: np.ndarray, label: np.ndarray) -> Arrays:
     """x (rows, inputs), one hidden layer. Gradients of w1, b1, w2, b2."""
+    # tanh in all models here: the gradient of a ReLU jumps at 0, so the result of a device that rounds in another way
+    # would be correct and yet far off.
     hidden = np.tanh(x @ w1 + b1)
     error = _error(hidden @ w2 + b2, label)
     back = (error @ w2.T) * (1 - hidden**2)
@@ -45,7 +46,7 @@ def cnn(kernel: np.ndarray, w: np.ndarray, x: np.ndarray, label: np.ndarray) -> 
 
     kernel (KERNEL * KERNEL, channels): a convolution is the product of the image's patches with it.
     """
-    patches = _patches(x)
+    patches = _patches(x)  # kept for the backward pass, where the gradient of the kernel is a product with them
     hidden = np.tanh(patches @ kernel)
     flat = hidden.reshape(len(x), -1)
     error = _error(flat @ w, label)
@@ -84,7 +85,7 @@ def lstm(
         db += back.sum(0)
         dx[:, t], dh, dc = back @ wx.T, back @ wh.T, dc * f
     dembedding = np.zeros_like(embedding)
-    np.add.at(dembedding, tokens, dx)
+    np.add.at(dembedding, tokens, dx)  # `+=` would add a token that occurs twice only once
     return dembedding, dwx, dwh, db, dw
 
 
@@ -130,7 +131,7 @@ def best_gains(first: Any, second: Any) -> PyTree:
 
     The arrays may be those of NumPy or of JAX.
     """
-    left, weight = first.cumsum(2), second.cumsum(2)
+    left, weight = first.cumsum(2), second.cumsum(2)  # a split after each bin
     total, whole = left[..., -1:], weight[..., -1:]
     gains = left**2 / (weight + L2) + (total - left) ** 2 / (whole - weight + L2) - total**2 / (whole + L2)
     return gains.max(2)
@@ -145,7 +146,7 @@ def _error(logits: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 def python_product(a: np.ndarray, b: np.ndarray) -> Callable[[], np.ndarray]:
     """One multiplication at a time, on Python's own numbers (double precision)."""
-    rows, columns = a.tolist(), b.T.tolist()
+    rows, columns = a.tolist(), b.T.tolist()  # outside the timed region: numbers of NumPy are slower than Python's
     return lambda: np.asarray(_times(rows, columns))
 
 
@@ -181,7 +182,7 @@ def _times(rows: Matrix, columns: Matrix) -> Matrix:
 
 
 def _python_error(logits: list[float], label: int, rows: int) -> list[float]:
-    largest = max(logits)
+    largest = max(logits)  # `exp` cannot overflow below it
     powers = [math.exp(v - largest) for v in logits]
     total = sum(powers)
     return [(p / total - (which == label)) / rows for which, p in enumerate(powers)]

@@ -38,7 +38,7 @@ from jaxbench.core.workload import PyTree
 from jaxbench.workloads.cases import ULPS, Array, KernelGrid, KernelWorkload, epsilon, in_place, itemsize
 from jaxbench.workloads.fusion_fence import fenced
 
-DTYPES = ("float32", "float64")
+DTYPES = ("float32", "float64")  # what NumPy and STREAM have
 SCALAR = 3.0  # as in STREAM
 
 
@@ -64,7 +64,7 @@ def _numpy_copy(b: np.ndarray, one: np.ndarray, out: np.ndarray) -> np.ndarray:
     return out
 
 
-def _numpy_triad(c: np.ndarray, b: np.ndarray, out: np.ndarray) -> np.ndarray:
+def _numpy_triad(c: np.ndarray, b: np.ndarray, out: np.ndarray) -> np.ndarray:  # in two passes over `out`
     np.multiply(c, SCALAR, out=out)
     return np.add(b, out, out=out)
 
@@ -73,33 +73,18 @@ STREAM_KERNELS = {
     # A plain copy compiles to two copies (the argument stays live) or to none, so this is a product.
     "copy": StreamKernel(arrays=2, flops=None, jax=lambda b, one: b * one, numpy=_numpy_copy, one=True),
     "scale": StreamKernel(
-        arrays=2,
-        flops=1,
-        jax=lambda b: SCALAR * b,
-        numpy=lambda b, out: np.multiply(b, SCALAR, out=out),
-        roundings=1,
+        arrays=2, flops=1, jax=lambda b: SCALAR * b, numpy=lambda b, out: np.multiply(b, SCALAR, out=out), roundings=1
     ),
-    "add": StreamKernel(
-        arrays=3,
-        flops=1,
-        jax=lambda b, c: b + c,
-        numpy=np.add,
-        roundings=1,
-    ),
+    "add": StreamKernel(arrays=3, flops=1, jax=lambda b, c: b + c, numpy=np.add, roundings=1),
     # c comes first because the first argument changes from step to step, so s c is never loop-invariant.
-    "triad": StreamKernel(
-        arrays=3,
-        flops=2,
-        jax=lambda c, b: b + SCALAR * c,
-        numpy=_numpy_triad,
-        roundings=2,
-    ),
+    "triad": StreamKernel(arrays=3, flops=2, jax=lambda c, b: b + SCALAR * c, numpy=_numpy_triad, roundings=2),
 }
 
 
 def stream_cases(op: str, dtype: str, elements: int, impls: tuple[str, ...]) -> Iterator[KernelWorkload]:
     """One kernel over arrays of `elements` numbers each."""
     kernel, array = STREAM_KERNELS[op], Array((elements,), dtype)
+    # One of the arrays is the result. The 1 is a number of one element, so it adds nothing to the bytes.
     rest = (Array((1,), dtype, draw=lambda _, shape: np.ones(shape)),) if kernel.one else (array,) * (kernel.arrays - 2)
     for impl in impls:
         yield KernelWorkload(
@@ -175,6 +160,7 @@ ACTIVATIONS = {
         python=lambda x: 0.5 * x * (1 + math.tanh(SCALE * (x + CUBE * x * x * x))),
         numpy=_numpy_gelu,
         jax=lambda x: jax.nn.gelu(x, approximate=True),
+        # 1 + tanh(y) = 2 / (1 + exp(-2 y)): an error common to all implementations would show.
         answer=lambda x: x * special.expit(2 * SCALE * (x + CUBE * x**3)),
     ),
     "tanh": Activation(
@@ -248,7 +234,7 @@ def _block(do: Do, x: PyTree, bias: Any) -> PyTree:
     inner = do(jnp.add, inner, 1.0)
     x = do(jnp.multiply, x, inner)
     x = do(jnp.multiply, x, 0.5)
-    x = do(jnp.subtract, x, do(partial(jnp.max, axis=-1, keepdims=True), x))
+    x = do(jnp.subtract, x, do(partial(jnp.max, axis=-1, keepdims=True), x))  # a softmax that cannot overflow
     x = do(jnp.exp, x)
     return do(jnp.divide, x, do(partial(jnp.sum, axis=-1, keepdims=True), x))
 
@@ -285,7 +271,7 @@ def fusion_arguments(op: str, dtype: str, elements: int) -> tuple[Array, ...]:
     """The arguments of a kernel. `block` has full rows only: at least one, shorter than 1,000 for fewer elements."""
     if op == "chain":
         return (Array((elements,), dtype),)
-    columns = min(COLUMNS, elements)
+    columns = min(COLUMNS, elements)  # so that the sizes of `chain` are sizes of `block` too
     return Array((elements // columns, columns), dtype), Array((columns,), dtype)
 
 
@@ -304,7 +290,7 @@ def fusion_cases(op: str, dtype: str, elements: int, impls: tuple[str, ...]) -> 
             bytes_moved=float(itemsize(dtype) * _numbers_moved(kernel, arrays_in, stored=impl != "fused")),
             arguments=arrays_in,
             function=_compiled(kernel.function, impl) if impl != "op_by_op" else None,
-            prepare=_eager(kernel.function) if impl == "op_by_op" else None,
+            prepare=(lambda *arrays: lambda: kernel.function(direct, *arrays)) if impl == "op_by_op" else None,
             answer=kernel.answer,
             tolerance=ULPS * epsilon(dtype),
             elementwise=op == "chain",
@@ -339,15 +325,9 @@ def _with_barriers(function: Callable[..., PyTree], *operands: PyTree) -> PyTree
 
 
 def _compiled(function: Callable[..., PyTree], impl: str) -> Callable[..., PyTree]:
+    # "fused" is behind a fence too, or XLA would fuse the kernel with the step around it.
     do = _with_barriers if impl == "barriers" else direct
     return fenced(lambda *arrays: function(do, *arrays))
-
-
-def _eager(function: Callable[..., PyTree]) -> Callable[..., Callable[[], PyTree]]:
-    def prepare(*arrays: jax.Array) -> Callable[[], PyTree]:
-        return lambda: function(direct, *arrays)
-
-    return prepare
 
 
 STREAM = KernelGrid(tuple(STREAM_KERNELS), DTYPES, ("jit", "numpy"), stream_cases)

@@ -46,7 +46,7 @@ class Factorisation:
 def _lu_residuals(factors: Matrices, a: np.ndarray) -> Matrices:
     """P A = L U, from the packed factors and the row swaps."""
     packed, swaps = factors
-    rows = np.arange(len(a))
+    rows = np.arange(len(a))  # LAPACK's pivots are swaps, one after the other, and not a permutation
     for i, swap in enumerate(swaps.astype(int)):
         rows[[i, swap]] = rows[[swap, i]]
     lower, upper = np.tril(packed, -1) + np.eye(len(a)), np.triu(packed)
@@ -54,7 +54,7 @@ def _lu_residuals(factors: Matrices, a: np.ndarray) -> Matrices:
 
 
 def _cholesky_residuals(factors: Matrices, a: np.ndarray) -> Matrices:
-    (lower,) = factors
+    (lower,) = factors  # its upper triangle must be zero, too: LAPACK itself leaves the matrix there
     return (lower @ lower.T - a) / np.max(np.abs(a)), np.triu(lower, 1)
 
 
@@ -126,6 +126,7 @@ def cases(op: str, dtype: str, n: int, impls: tuple[str, ...]) -> Iterator[Kerne
             bytes_moved=float(factorisation.matrices * size),
             arguments=(Array((n, n), dtype, draw=factorisation.draw),),
             function=factorisation.jax if impl == "jit" else None,
+            # No `out=`: NumPy and SciPy allocate their results in each call, which counts as their time.
             prepare=(lambda a: lambda: on_host(a)) if impl != "jit" else None,
             wrong=_wrong(factorisation.residuals, LAPACK_RATIO * n * epsilon(dtype)),
             host=impl != "jit",
@@ -140,6 +141,7 @@ def _wrong(
     """Counts the entries of the residuals above `limit`, NaN included."""
 
     def wrong(result: PyTree, arguments: tuple[np.ndarray, ...]) -> int:
+        # The factors are not unique (signs, order of equal values), so their product is compared.
         factors = tuple(np.asarray(factor).astype(np.float64) for factor in result)
         return sum(int(np.sum(~(np.abs(r) <= limit))) for r in residuals(factors, arguments[0]))
 

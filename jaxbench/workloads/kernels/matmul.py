@@ -73,6 +73,7 @@ class Shape:
 # By the side s of the square product with as many FLOPs; the small matrices have side s / 4.
 SHAPES: dict[str, Callable[[int], Shape]] = {
     "square": lambda s: Shape(s, s, s),
+    # Both have 64 times the work of a product of side s / 4: as one long product, and as 64 small ones.
     "tall": lambda s: Shape(64 * _quarter(s), _quarter(s), _quarter(s)),
     "batched": lambda s: Shape(_quarter(s), _quarter(s), _quarter(s), batch=64),
 }
@@ -159,7 +160,7 @@ def _product(a: jax.Array, b: jax.Array, *, result: str) -> jax.Array:
     return jnp.matmul(a, b, preferred_element_type=result)
 
 
-def _by_rows(a: jax.Array, b: jax.Array, *, result: str) -> jax.Array:
+def _by_rows(a: jax.Array, b: jax.Array, *, result: str) -> jax.Array:  # a loop: XLA would do all rows at once
     def row(i: jax.Array, c: jax.Array) -> jax.Array:
         return c.at[i].set(a[i] @ b)
 
@@ -170,7 +171,7 @@ def _by_blocks(a: jax.Array, b: jax.Array, *, result: str) -> jax.Array:
     sides = a.shape[0] // BLOCK, b.shape[1] // BLOCK, a.shape[1] // BLOCK
 
     def block(step: jax.Array, c: jax.Array) -> jax.Array:
-        i, j, k = (BLOCK * place for place in jnp.unravel_index(step, sides))
+        i, j, k = (BLOCK * place for place in jnp.unravel_index(step, sides))  # k fastest: one result tile at a time
         part = _cut(a, i, k) @ _cut(b, k, j)
         return jax.lax.dynamic_update_slice(c, _cut(c, i, j) + part, (i, j))
 

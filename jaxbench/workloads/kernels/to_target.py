@@ -28,10 +28,10 @@ from jaxbench.workloads.data import text
 from jaxbench.workloads.kernels import by_hand, versus
 
 IMPLS = ("numpy", "jit")
-SEEDS = 3
+SEEDS = 3  # the number of steps to a target varies with the seed, and Student's interval needs a spread
 MOMENTUM = 0.9
 STEPS = 2000  # limit for reaching the target
-EVALUATED = 350  # test rows
+EVALUATED = 350  # test rows, of about 360 of the digits
 Parameters = tuple[Any, ...]
 
 
@@ -58,7 +58,7 @@ class Recipe:
         return versus.JOBS[self.job].parameters
 
 
-@functools.cache
+@functools.cache  # three seeds and two implementations read the same
 def _digits(*shape: int) -> tuple[np.ndarray, ...]:
     """The same split for all seeds."""
     splits = data.load("", seed=0)
@@ -101,13 +101,13 @@ def cases(op: str, dtype: str, seed: int, impls: tuple[str, ...] = IMPLS) -> Ite
                 impl=impl,
                 shape=f"seed {seed}",
                 elements=0,
-                flops=None,
+                flops=None,  # the number of steps is a result
                 bytes_moved=None,
                 arguments=_arguments(recipe, seed),
                 prepare=prepares[impl],
                 wrong=lambda result, _: int(not recipe.target <= result[0] <= 1),
                 outcome=lambda result: {"final_accuracy": float(result[0]), "steps": float(result[1])},
-                result_bytes=8,
+                result_bytes=8,  # the accuracy and the steps, float32
                 host=impl == "numpy",
                 one_core=impl == "numpy",  # threads of such small products mostly wait for each other
                 waits=impl == "jit",
@@ -116,7 +116,7 @@ def cases(op: str, dtype: str, seed: int, impls: tuple[str, ...] = IMPLS) -> Ite
 
 def _arguments(recipe: Recipe, seed: int) -> tuple[Array, ...]:
     """The arguments: initial parameters; training and test inputs and labels; the rows of each batch (STEPS, batch)."""
-    *given, inputs, _ = versus.JOBS[recipe.job].arrays(1)
+    *given, inputs, _ = versus.JOBS[recipe.job].arrays(1)  # of one row, for the shapes
     first = [
         Array(array.shape, draw=functools.partial(_first, seed, place, array.scale))
         for place, array in enumerate(given[: recipe.parameters])
@@ -201,6 +201,7 @@ def _train(
 ) -> np.ndarray:
     """(accuracy, steps) at the first evaluation that reached the target, or after STEPS."""
     parameters, speed, found, step = first, tuple(0 * array for array in first), 0.0, 0
+    # Evaluated every few steps: in a step each, small models would spend most of their time on it.
     while found < recipe.target and step < STEPS:
         parameters, speed = update(parameters, speed, step)
         step += 1

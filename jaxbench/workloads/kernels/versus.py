@@ -184,7 +184,7 @@ def cases(op: str, dtype: str, rows: int, impls: tuple[str, ...] = IMPLS) -> Ite
     for impl in impls:
         if impl == "python" and (job.python is None or rows > PYTHON_MAX):
             continue
-        part, host = impl in PARTS, impl in ("python", "numpy")
+        part, host = impl in PARTS, impl in ("python", "numpy")  # parts are on no axis of sizes
         yield KernelWorkload(
             op=op,
             dtype=dtype,
@@ -209,6 +209,7 @@ def cases(op: str, dtype: str, rows: int, impls: tuple[str, ...] = IMPLS) -> Ite
 
 def _little(job: Routine) -> Callable[..., PyTree]:
     """The program of "start": arrays -> a tuple with one number of an argument for each result of the job."""
+    # As many results, because each result costs time at the end of a call.
     return lambda *arrays: tuple(array.ravel()[0] for array in arrays[: max(1, job.parameters)])
 
 
@@ -223,9 +224,10 @@ def _with_copies(function: Callable[..., PyTree]) -> Callable[..., Callable[[], 
 
 
 def _waited_for(function: Callable[..., PyTree]) -> Callable[..., Callable[[], PyTree]]:
-    """Calls with arguments on the device. Each call waits for its result. Unused arguments are passed too."""
+    """Calls with arguments on the device. Each call waits for its result."""
 
     def prepare(*arrays: jax.Array) -> Callable[[], PyTree]:
+        # "start" uses one number of each argument, and must still receive all of them.
         compiled = jax.jit(function, keep_unused=True)
         return lambda: jax.block_until_ready(compiled(*arrays))
 

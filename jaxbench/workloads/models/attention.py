@@ -4,14 +4,10 @@
 If it is split, keys and values travel around the ring of devices, and each device attends to those that it currently
 has (Liu et al., "Ring Attention", arXiv:2310.01889), with the online softmax of Milakov and Gimelshein,
 arXiv:1805.02867. In the order of `sharding_context` each device computes 3 products of chunks with its own keys and
-2 with those of any other device: all have equal work, and little of it is masked. The backward pass sends keys and
-values around again together with their gradients, so no device stores those of another.
+2 with those of any other device: all have equal work, and little of it is masked.
 
 `flash_kernels` are JAX's own kernels, which never write the scores to memory: "splash attention" for TPUs and a Triton
-kernel for NVIDIA GPUs (Dao et al., "FlashAttention", arXiv:2205.14135). Their sizes are multiples of a block, so arrays
-are padded with zeros. Padded positions come last, where no real query sees them, and a padded part of a head adds
-nothing to a score: the result is that of the unpadded arrays. A TPU pays for the padding. Inside, the GPU's kernel
-rounds the width of a head up to a power of two.
+kernel for NVIDIA GPUs (Dao et al., "FlashAttention", arXiv:2205.14135).
 
 Axes: B examples, N heads, T query positions, S key positions, H head width; c: positions of a chunk.
 """
@@ -49,6 +45,7 @@ def causal(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array, kernel: str 
     q_BNTH = q_BNTH * q_BNTH.shape[-1] ** -0.5  # before the product: T H multiplications, and not T S
     axis = sharding_context.current().context
     if axis is None and (kernel == "flash" or (kernel == "auto" and flash_takes(q_BNTH))):
+        # Chosen when it is compiled and not by the devices here: forecasts compile for absent hardware.
         kernels = flash_kernels(q_BNTH.shape, ATTENTION)
         return jax.lax.platform_dependent(q_BNTH, k_BNTH, v_BNTH, **kernels, cpu=_plain)
     if axis is None:
@@ -72,6 +69,7 @@ def _ring(axis: str) -> Any:
     """The function (q, k, v) -> attention; each array has a device's two chunks of positions."""
     devices = jax.lax.axis_size(axis)
 
+    # JAX's own backward pass would store the keys and values of every device, which is the whole sequence.
     @jax.custom_vjp
     def attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         return forward(q, k, v)[0]
@@ -80,10 +78,10 @@ def _ring(axis: str) -> Any:
         early, late = _Sum(_halves(q)[0]), _Sum(_halves(q)[1])
         travelling: Arrays = k, v
         for step in range(devices):
-            for query, pair, masked in _products(step, q, travelling, axis):
-                part = _Sum.of(pair, masked)
+            for query, key, masked in _pairs(step, axis):
+                part = _Sum.of(_take_half(q, query), *(_take_half(x, key) for x in travelling), masked=masked)
                 early, late = early.plus(part, query == 0), late.plus(part, query == 1)
-            if step < devices - 1:
+            if step < devices - 1:  # after the last step nobody needs them
                 travelling = _send_on(travelling, axis)
         out = jnp.concatenate([early.mean(q.dtype), late.mean(q.dtype)], 2)
         weight = jnp.concatenate([early.log(), late.log()], 2)
@@ -94,9 +92,11 @@ def _ring(axis: str) -> Any:
         q, k, v, out, weight = residuals
         # Without this barrier the compiler would store all keys and values of the forward pass instead of resending.
         k, v, gradient = jax.lax.optimization_barrier((k, v, gradient))
+        # <do, o> of each query, once, and not in each of its products.
         inner = jnp.sum(gradient.astype(jnp.float32) * out, -1, keepdims=True)
         saved = jnp.concatenate([weight, inner, gradient.astype(jnp.float32)], -1)
         dq = jnp.zeros_like(q, jnp.float32)  # a sum of 2 devices + 1 products, which 16 bits would round
+        # Keys and values travel again, now with their gradients, so no device stores those of another.
         travelling: Arrays = k, v
         d_travelling: Arrays = jnp.zeros_like(k, jnp.float32), jnp.zeros_like(v, jnp.float32)
         for step in range(devices):
@@ -155,14 +155,6 @@ def _scores(q: jax.Array, k: jax.Array, masked: bool) -> jax.Array:
     return jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, -jnp.inf) if masked else scores
 
 
-def _products(step: int, q: jax.Array, travelling: Arrays, axis: str) -> list[tuple[Any, Arrays, bool]]:
-    k, v = travelling
-    return [
-        (query, (_take_half(q, query), _take_half(k, key), _take_half(v, key)), masked)
-        for query, key, masked in _pairs(step, axis)
-    ]
-
-
 class _Sum:
     """An online softmax: weighted values and the sum of weights, both relative to the largest score so far."""
 
@@ -170,11 +162,10 @@ class _Sum:
         """An empty sum for queries `q`."""
         self.values = jnp.zeros_like(q, jnp.float32)
         self.weights = self.values[..., :1]
-        self.largest = jnp.full_like(self.weights, -jnp.inf)
+        self.largest = jnp.full_like(self.weights, -jnp.inf)  # an early chunk may get no part for some steps
 
     @classmethod
-    def of(cls, pair: Arrays, masked: bool) -> _Sum:
-        q, k, v = pair
+    def of(cls, q: jax.Array, k: jax.Array, v: jax.Array, *, masked: bool) -> _Sum:
         part, scores = cls(q), _scores(q, k, masked)
         part.largest = jnp.max(scores, -1, keepdims=True)
         weights = jnp.exp(scores - part.largest)
@@ -217,7 +208,7 @@ def _gradients(
     for query, key, masked in _pairs(step, axis):
         queries, query_saved = _take_half(q, query), _take_half(saved, query)
         keys, values = _take_half(k, key), _take_half(v, key)
-        weights = jnp.exp(_scores(queries, keys, masked) - query_saved[..., :1])
+        weights = jnp.exp(_scores(queries, keys, masked) - query_saved[..., :1])  # again: only their sum was stored
         gradient = query_saved[..., 2:].astype(q.dtype)
         d_weights = jnp.einsum("bnth,bnsh->bnts", gradient, values).astype(jnp.float32) - query_saved[..., 1:2]
         d_scores = (weights * d_weights).astype(q.dtype)
@@ -244,6 +235,8 @@ def flash_kernels(shape: tuple[int, ...], name: str = "") -> dict[str, Attend]:
     name: what `jax.checkpoint` calls the results that a backward pass needs. Each imports its kernel when it is traced,
     because the import takes a second that other models need not spend. Raises Unsupported for heads that are too wide.
     """
+    # Their sizes are multiples of a block, so arrays are padded with zeros. Padded positions come last, where no real
+    # query sees them, and a padded part of a head adds nothing to a score: the result is that of the unpadded arrays.
     positions, width = shape[-2:]
     if width > WIDEST:
         raise Unsupported(
@@ -261,6 +254,7 @@ def flash_kernels(shape: tuple[int, ...], name: str = "") -> dict[str, Attend]:
         return lambda *qkv: _by_example(attend, qkv[0].shape[0])(*qkv)
 
     block = 64 if width <= 128 else 32  # positions of a block of scores on a GPU: wide heads leave room for a small one
+    # Inside, the GPU's kernel rounds the width up to a power of two. A TPU pays for its padding.
     gpu = padded(partial(_cuda, block), block, _NARROWEST if width < _NARROWEST else 1)
     return {"tpu": padded(_tpu, _LANES, _LANES), "cuda": gpu}
 
@@ -270,6 +264,7 @@ def _by_example(attend: Attend, examples: int) -> Attend:
     # The partitioner does not look into a kernel: without this, each device would gather the whole batch and compute
     # all of it.
     mesh = jax.sharding.get_abstract_mesh()
+    # Inside `shard_map` (manual axes) a device already has only its own.
     placed = tuple(axis for axis in mesh.axis_names if axis not in mesh.manual_axes and mesh.shape[axis] > 1)
     if not placed or examples % math.prod(mesh.shape[axis] for axis in placed):
         return attend
@@ -284,6 +279,8 @@ def _differentiable(kernel: Attend, name: str) -> Any:
     def attend(*qkv: jax.Array) -> jax.Array:
         return _untyped(kernel)(*qkv)
 
+    # A kernel hides its residuals in its backward pass. Here they are named arrays, so that `jax.checkpoint` can keep
+    # them. Those that are arguments are passed on instead, and not stored a second time.
     def forward(*qkv: jax.Array) -> tuple[jax.Array, Any]:
         structures = []
 
@@ -296,8 +293,7 @@ def _differentiable(kernel: Attend, name: str) -> Any:
             structures.append((structure, [next(i for i, x in enumerate(distinct) if x is leaf) for leaf in leaves]))
             return distinct[len(qkv) :]
 
-        made = _untyped(run)(*qkv)
-        made = [checkpoint_name(x, name) for x in made] if name else made
+        made = [checkpoint_name(x, name) for x in _untyped(run)(*qkv)]
         ((structure, order),) = structures
         distinct = [*qkv, *made]
         return made[0], jax.tree.unflatten(structure, [distinct[i] for i in order])
@@ -327,19 +323,11 @@ def _untyped(function: Callable[..., Any]) -> Callable[..., Any]:
             return jax.tree.unflatten(jax.tree.structure(out), core.jaxpr_as_fun(closed)(*leaves))
 
         results = jax.shard_map(body, mesh=mesh, in_specs=whole, out_specs=whole, check_vma=False)(*leaves)
-        axes = frozenset().union(*map(_varying, leaves))
-        return jax.tree.map(lambda x: jax.lax.pcast(x, tuple(axes - _varying(x)), to="varying"), results)
+        axes = frozenset().union(*map(sharding_context.varies, leaves))
+        vary: Any = lambda x: jax.lax.pcast(x, tuple(axes - sharding_context.varies(x)), to="varying")  # noqa: E731
+        return jax.tree.map(vary, results)
 
     return run
-
-
-def _varying(x: jax.Array) -> frozenset[str]:
-    return jax.typeof(x).manual_axis_type.varying
-
-
-def _block(positions: int, largest: int) -> int:
-    """The largest multiple of the lanes that divides the positions, at most `largest`."""
-    return max(size for size in range(_LANES, largest + 1, _LANES) if positions % size == 0)
 
 
 def _tpu(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
@@ -348,7 +336,8 @@ def _tpu(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
 
     _, heads, positions, _ = q_BNTH.shape
     names = ("block_q", "block_kv", "block_kv_compute", "block_q_dkv", "block_kv_dkv", "block_kv_dkv_compute")
-    sizes: Any = {**dict.fromkeys(names, _block(positions, 512)), "use_fused_bwd_kernel": True}
+    block = max(size for size in range(_LANES, 513, _LANES) if positions % size == 0)  # blocks divide the positions
+    sizes: Any = {**dict.fromkeys(names, block), "use_fused_bwd_kernel": True}
     mask = masks.MultiHeadMask([masks.CausalMask((positions, positions))] * heads)
     kernel = splash.make_splash_mha(mask, head_shards=1, q_seq_shards=1, block_sizes=splash.BlockSizes(**sizes))
     return jax.vmap(kernel)(q_BNTH, k_BNTH, v_BNTH)
@@ -364,6 +353,6 @@ def triton_kernel() -> Any:
 
 def _cuda(block: int, q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
     triton = triton_kernel()
-    q, k, v = (x.transpose(0, 2, 1, 3) for x in (q_BNTH, k_BNTH, v_BNTH))
+    q, k, v = (x.transpose(0, 2, 1, 3) for x in (q_BNTH, k_BNTH, v_BNTH))  # this kernel takes (B, T, N, H)
     mixed = triton.mha(q, k, v, None, sm_scale=1.0, causal=True, block_sizes=triton.BlockSizes(*[block] * 6))
     return mixed.transpose(0, 2, 1, 3)

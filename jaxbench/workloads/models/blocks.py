@@ -64,10 +64,11 @@ def _row(blocks: Sequence[Any], x: Any) -> Any:
 
 def _policy(remat: str) -> Callable[..., bool] | None:
     if remat in ("sqrt", "block"):
-        return None
+        return None  # JAX's default stores nothing but the arguments
     if remat == "dots_saveable":
         return jax.checkpoint_policies.dots_saveable
     if remat == "offload":
+        # Products with weights only: those of attention have a batch dimension, and grow with the square of positions.
         return jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
     named = remats.named(remat)
     if named is None:  # the lever refuses it, too, but a person's model may name a policy itself

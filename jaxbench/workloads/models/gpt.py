@@ -107,9 +107,8 @@ def dimensions(config: ConfigDict) -> Dimensions:
     """
     if config.preset not in PRESETS:
         raise UserError(f"--config.model.preset={config.preset} is unknown: {did_you_mean(config.preset, PRESETS)}")
-    fields = {}
-    for field, value in vars(PRESETS[config.preset]).items():
-        fields[field] = config.get(field, 0) or value
+    # 0 in a config means "as the preset", so that one config block serves all presets.
+    fields = {field: config.get(field, 0) or value for field, value in vars(PRESETS[config.preset]).items()}
     if config.get("vocab", 0) and not config.get("padded_vocab", 0):
         fields["padded_vocab"] = 0  # the preset's padding is for its own vocabulary
     sizes = Dimensions(**fields)
@@ -242,12 +241,13 @@ class Mixture(nnx.Module):
 def routed(probability_BTE: jax.Array, capacity: int) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(1 where a position has a slot of an expert, (B, T, E, C); share of positions with a slot; balance loss).
 
-    Slots are assigned in the order of positions. The balance loss is E times a sum over experts: the share of positions
+    The balance loss is E times a sum over experts: the share of positions
     routed to the expert times its mean probability. It is 1 if all experts are used equally (Switch, equation 4), and
     is averaged over B.
     """
     experts = probability_BTE.shape[-1]
     chosen_BTE = jax.nn.one_hot(jnp.argmax(probability_BTE, -1), experts)
+    # By sequence and in its order, so that what is dropped does not depend on the mesh: one device is a reference.
     before_BTE = jnp.cumsum(chosen_BTE, 1) - chosen_BTE  # earlier positions with the same expert
     slot_BT = jnp.sum(before_BTE * chosen_BTE, -1).astype(jnp.int32)
     slot_BTEC = chosen_BTE[..., None] * jax.nn.one_hot(slot_BT, capacity)[:, :, None]  # no slot beyond the capacity
@@ -280,6 +280,7 @@ class Block(nnx.Module):
         self.perceptron = Mixture(shape, rngs) if shape.experts else Perceptron(shape, rngs)
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
+        # Each sum of the residual stream has its gradient in memory: see `materialized_gradient`.
         x_BTD = checkpoint_name(materialized_gradient(x_BTD), "decoder_layer_input")
         x_BTD = materialized_gradient(x_BTD + self.attention(self.norm_attention(x_BTD)))
         return x_BTD + self.perceptron(self.norm_perceptron(x_BTD))
@@ -309,17 +310,16 @@ class GPT(nnx.Module):
 
 def embedded(embedding: Vocabulary, positions_TD: jax.Array, local_positions: int) -> jax.Array:
     """The first block's input, (B, T, D). local_positions: number of positions on a device."""
+    # A ring has the positions in another order, and sequence parallelism splits them once more.
     place_TD = sharding_context.own_positions(positions_TD[: sharding_context.global_count(local_positions)], axis=0)
-    return embedding.rows() + sharding_context.sequence_shard(place_TD, axis=0)
+    return embedding.rows() + sharding_context.sequence_shard(place_TD)
 
 
 def norm(shape: Dimensions, rngs: nnx.Rngs) -> nnx.LayerNorm | nnx.RMSNorm:
-    """RMSNorm or LayerNorm, with float32 statistics whatever the model's number format.
-
-    LayerNorm computes them in two passes.
-    """
+    """RMSNorm or LayerNorm, with float32 statistics whatever the model's number format."""
     if shape.rms:
         return nnx.RMSNorm(shape.width, epsilon=1e-5, rngs=rngs)
+    # In two passes: the mean of squares minus the squared mean loses digits.
     return nnx.LayerNorm(shape.width, epsilon=1e-5, use_fast_variance=False, rngs=rngs)
 
 
@@ -336,15 +336,14 @@ def _linear(
 def layer_flops(config: ConfigDict, *, causal: bool = True) -> list[float]:
     """Forward FLOPs of each product, one example of `context` positions.
 
-    The two products of attention (queries by keys, weights by values) count half, because half of their result is
-    masked out and need not be computed. causal=False counts them in full, as the unsplit model computes them. The
-    embedding lookup and the padding of the vocabulary do not count. With experts, each position counts one expert and
-    the router.
+    causal: the two products of attention (queries by keys, weights by values) count half; False: in full, as the
+    unsplit model computes them. The embedding lookup and the padding of the vocabulary do not count. With experts, each
+    position counts one expert and the router.
     """
     sizes = dimensions(config)
     t, d = sizes.context, sizes.width
     inner, kv = sizes.heads * sizes.head, (sizes.kv_heads or sizes.heads) * sizes.head
-    attention = 2 * t * dense(inner, t) / (2 if causal else 1)
+    attention = 2 * t * dense(inner, t) / (2 if causal else 1)  # half of the scores need not be computed
     perceptron = (3 if sizes.gated else 2) * t * dense(d, sizes.between)
     block = [t * dense(d, inner + 2 * kv), attention, t * dense(inner, d), perceptron]
     block += [t * dense(d, sizes.experts)] if sizes.experts else []
@@ -382,7 +381,9 @@ def partition(config: ConfigDict, *, remat: str = "none", weights: str | None = 
     return Partition(
         axes={**dense, **EXPERTS} if sizes.experts else AXES,
         collective_bounds=partial(collective_bounds, sizes, recomputed=remat != "none"),
-        positions=sizes.context,
+        # Experts take positions by whole sequences, so neither a ring nor sequence parallelism may split them.
+        positions=0 if sizes.experts else sizes.context,
+        # `Stages.block` returns only x, but each mixture adds a term to the loss.
         stages=None if sizes.experts else pipeline_stages(config, remat, weights),
     )
 
@@ -398,24 +399,28 @@ def collective_bounds(shape: Dimensions, share: DeviceShare, *, recomputed: bool
         part = positions_held * shape.heads * shape.head // share.over("tensor")  # keys, or values, of one block
         # Keys and values travel the ring in both passes. In the backward pass their gradients return to their device.
         once, back = 2 * (ring - 1) * part, (2 * (ring - 1) + 2 * ring) * part
-        bounds["collective-permute"] = _times(shape.layers, once + back, recomputed * once)
+        bounds["collective-permute"] = shape.layers * (once + back), shape.layers * (once + back + recomputed * once)
     if share.over("expert") > 1:
         sent = share.examples * shape.experts * capacity(shape.context, shape.experts) * shape.width
-        bounds["all-to-all"] = _times(shape.layers, 4 * sent, recomputed * 2 * sent)
+        # To the experts and back, in both passes; a recomputed forward pass sends again.
+        bounds["all-to-all"] = shape.layers * 4 * sent, shape.layers * (4 + 2 * recomputed) * sent
     return bounds
 
 
 def _tensor(shape: Dimensions, share: DeviceShare, positions_held: int, *, recomputed: bool) -> CollectiveBounds:
     """The expected communication over `tensor`.
 
-    There are four sums of activations for each block, one for the embedding lookup, one for the gradient of the scores'
-    input, and four numbers per position for the loss. If positions are split, each sum becomes a reduce-scatter and an
-    all-gather. The gradients of replicated parameters are then summed, because each device has only some positions.
+    There are four sums of activations for each block (two with experts, which are not split), one for the embedding
+    lookup, one for the gradient of the scores' input, and four numbers per position for the loss. If positions are
+    split, each sum becomes a reduce-scatter and an all-gather. The gradients of replicated parameters are then summed,
+    because each device has only some positions.
     """
     act, blocks = positions_held * shape.width, share.blocks or shape.layers
     backward = "backward" in share.passes
-    loss, more = backward * 4 * positions_held, backward * recomputed * 2 * blocks
-    sums = len(share.passes) * (2 * blocks + 1)
+    products = 1 if shape.experts else 2  # of a block that end in a sum: attention, and the perceptron
+    # Recomputed forward passes repeat their sums, if the compiler does not reuse the first.
+    loss, more = backward * 4 * positions_held, backward * recomputed * products * blocks
+    sums = len(share.passes) * (products * blocks + 1)
     if not share.sequence:
         return {"all-reduce": (sums * act + loss, (sums + more) * act + loss)}
     norm, bias = (1, 0) if shape.rms else (2, 1)  # vectors of a normalisation, and of a product that is split by rows
@@ -429,13 +434,10 @@ def _tensor(shape: Dimensions, share: DeviceShare, positions_held: int, *, recom
     }
 
 
-def _times(count: int, least: int, more: int) -> tuple[int, int]:
-    return count * least, count * (least + more)
-
-
 def pipeline_stages(config: ConfigDict, remat: str, weights: str | None = None) -> Stages:
     """The blocks, with the embedding as prologue and the norm, scores and loss as epilogue."""
     sizes = dimensions(config)
+    # One block for all: blocks differ only in their parameters, which a stage passes in.
     block = from_nnx(partial(Block, sizes, kernel(config)))
     last_norm = from_nnx(partial(norm, sizes))
 

@@ -37,11 +37,11 @@ def conv(
 ) -> nnx.Conv:
     """A square convolution of `inputs` to `outputs` channels.
 
-    padding: pixels on each side; None: kernel // 2, so a stride of s leaves ceil(side / s). (XLA's "SAME" pads as
-    little as possible, on the right first, which with a stride is another function.)
+    padding: pixels on each side; None: kernel // 2, so a stride of s leaves ceil(side / s).
     bias: leave it off before a normalization, which would remove it.
     The initial values are He's for ReLU (arXiv:1502.01852, forward case), times `gain`.
     """
+    # Not XLA's "SAME", which pads as little as possible, on the right first: with a stride that is another function.
     pad = kernel // 2 if padding is None else padding
     return nnx.Conv(
         inputs,
@@ -97,7 +97,7 @@ _at_each_pixel.defvjp(_at_each_pixel_forward, _at_each_pixel_backward)
 
 
 COLUMNS = 4  # columns of a one-channel image that become channels
-SMALL_SIDE, MANY_CHANNELS = 7, 256
+SMALL_SIDE, MANY_CHANNELS = 7, 256  # where the kernel is larger than the images, as measured in `_by_places`
 
 
 def convolution(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: Any, **others: Any) -> jax.Array:
@@ -181,20 +181,17 @@ def out_side(side: int, *, kernel: int, stride: int = 1, padding: int | None = N
     return (side + 2 * pad - kernel) // stride + 1
 
 
-def max_pool(x: jax.Array, window: int, *, stride: int, padding: int = 0) -> jax.Array:
-    """The maximum of each square window, with -inf as padding. Equal values share the gradient."""
+def max_pool(x: jax.Array, window: int, *, padding: int = 0) -> jax.Array:
+    """The maximum of each square window, at a stride of 2, with -inf as padding. Equal values share the gradient."""
     pad = (padding, padding)
     if padding:
         x = jnp.pad(x, ((0, 0), pad, pad, (0, 0)), constant_values=-jnp.inf)
     # Rows first, then columns, each as the maximum of shifted arrays. The gradient of a windowed reduction is a
     # scatter, which takes 3 to 10 times as long and several times the memory on XLA's CPU backend.
-    return _max_along(_max_along(x, 1, window, stride), 2, window, stride)
-
-
-def _max_along(x: jax.Array, axis: int, window: int, stride: int) -> jax.Array:
-    last = (x.shape[axis] - window) // stride * stride + 1
-    shifted = [jax.lax.slice_in_dim(x, i, i + last, stride, axis) for i in range(window)]
-    return functools.reduce(jnp.maximum, shifted)
+    for axis in (1, 2):
+        last = (x.shape[axis] - window) // 2 * 2 + 1
+        x = functools.reduce(jnp.maximum, [jax.lax.slice_in_dim(x, i, i + last, 2, axis) for i in range(window)])
+    return x
 
 
 def average_to(x: jax.Array, side: int) -> jax.Array:

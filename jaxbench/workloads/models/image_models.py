@@ -6,10 +6,7 @@ VGG-16 is configuration D of Simonyan and Zisserman, arXiv:1409.1556.
 
 The residual networks are ResNet-18 and ResNet-50 (He et al., arXiv:1512.03385) and the pre-activation ResNet-164.
 ResNet-50 is version 1.5: the stride is in the 3x3 convolution, as in PyTorch. The pre-activation network ("Identity
-Mappings in Deep Residual Networks", arXiv:1603.05027, for 32x32 images) has it in the first 1x1, as in the paper. The
-initial output of each of n blocks is scaled by 1 / sqrt(n), as in GPT-2, so the sum does not grow with n (De and Smith,
-arXiv:2002.10444). Without the scale, rounding alone reverses the gradient of a deep network within two updates
-(ResNet-50 and ResNet-164, one device compared with itself), and no strategy could be shown to be correct.
+Mappings in Deep Residual Networks", arXiv:1603.05027, for 32x32 images) has it in the first 1x1, as in the paper.
 
 The Vision Transformer (Dosovitskiy et al., arXiv:2010.11929) has a class token. The sizes of S/16 are DeiT's,
 arXiv:2012.12877.
@@ -30,7 +27,7 @@ import jax.numpy as jnp
 from flax import nnx
 from ml_collections import ConfigDict
 
-from jaxbench.core.workload import Field, Partition, TrainWorkload
+from jaxbench.core.workload import Field, TrainWorkload
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads.adapters import from_nnx
 from jaxbench.workloads.flops import conv2d, dense, training
@@ -93,24 +90,9 @@ class ConvNet(nnx.Module):
         x_BHWC = sharded_layers.own_examples(x_BHWC)
         for convolution, window in zip(self.convolutions, self.pools, strict=True):
             x_BHWC = nnx.relu(convolution(x_BHWC))
-            x_BHWC = max_pool(x_BHWC, window, stride=2) if window else x_BHWC
+            x_BHWC = max_pool(x_BHWC, window) if window else x_BHWC
         x_BF = average_to(x_BHWC, self.pooled).reshape(x_BHWC.shape[0], -1)
         return sharded_layers.apply_dense([*self.hidden, self.logits], sharded_layers.all_examples(x_BF))
-
-
-def convnet_partition(config: ConfigDict, layers: Layers) -> Partition:
-    names = ("hidden/0", "hidden/1", "logits")
-    sizes = [(name, *sizes) for name, sizes in zip(names, _dense_sizes(config, layers), strict=True)]
-    return sharded_layers.dense_partition(sizes, convolutions="convolutions/*")
-
-
-def convnet_flops(config: ConfigDict, layers: Layers) -> list[float]:
-    """Forward FLOPs of each layer, one image."""
-    flops, channels = [], 3
-    for side, layer in zip(_sides(config, layers), layers, strict=False):
-        flops.append(conv2d(side, side, kernel=layer.kernel, inputs=channels, outputs=config.width * layer.multiple))
-        channels = config.width * layer.multiple
-    return flops + [dense(i, o) for i, o in _dense_sizes(config, layers)]
 
 
 def _dense_sizes(config: ConfigDict, layers: Layers) -> list[tuple[int, int]]:
@@ -131,13 +113,16 @@ def _sides(config: ConfigDict, layers: Layers) -> list[int]:
 
 def convnet(name: str, layers: Layers, config: ConfigDict) -> TrainWorkload:
     """The workload of AlexNet or VGG-16."""
-    return image_classifier(
-        name,
-        lambda rngs: ConvNet(config.model, layers, rngs),
-        config,
-        convnet_flops(config.model, layers),
-        partition=convnet_partition(config.model, layers),
-    )
+    model, flops, channels = config.model, [], 3
+    for side, layer in zip(_sides(model, layers), layers, strict=False):  # not the side after the last pool
+        flops.append(conv2d(side, side, kernel=layer.kernel, inputs=channels, outputs=model.width * layer.multiple))
+        channels = model.width * layer.multiple
+    sizes = _dense_sizes(model, layers)
+    names = ("hidden/0", "hidden/1", "logits")  # the paths of `ConvNet`'s parameters
+    dense_layers = [(path, *inputs_outputs) for path, inputs_outputs in zip(names, sizes, strict=True)]
+    partition = sharded_layers.dense_partition(dense_layers, convolutions="convolutions/*")
+    flops += [dense(i, o) for i, o in sizes]
+    return image_classifier(name, lambda rngs: ConvNet(model, layers, rngs), config, flops, partition=partition)
 
 
 def image_classifier(
@@ -185,7 +170,9 @@ class ResNet(nnx.Module):
         if not self.preactivation:
             self.norm = BatchNorm(config.width, statistics=config.statistics)
         kind = PreactivationBlock if self.preactivation else ResidualBlock
-        # So that the sum over blocks does not grow with their number (see the module's docstring).
+        # As in GPT-2, so that the sum over blocks does not grow with their number (De and Smith, arXiv:2002.10444).
+        # Without it, rounding alone reverses the gradient of a deep network within two updates (ResNet-50 and
+        # ResNet-164, one device compared with itself), and no strategy could be shown to be correct.
         gain = 1 / math.sqrt(len(plan))
         self.blocks = nnx.List(kind(config, i, w, s, gain=gain, rngs=rngs) for i, w, s in plan)
         features = plan[-1][1] * EXPANSION[config.block]
@@ -199,7 +186,7 @@ class ResNet(nnx.Module):
         if not self.preactivation:
             x_BHWC = nnx.relu(self.norm(x_BHWC))
         if self.pooled:
-            x_BHWC = max_pool(x_BHWC, 3, stride=2, padding=1)
+            x_BHWC = max_pool(x_BHWC, 3, padding=1)
         x_BHWC = blocks.run(self.blocks, x_BHWC, self.remat)
         if self.preactivation:
             x_BHWC = nnx.relu(self.norm(x_BHWC))
@@ -219,7 +206,7 @@ class ResidualBlock(nnx.Module):
         self.norms = nnx.List(BatchNorm(o, statistics=config.statistics) for _, _, o, _ in convolutions[:-1])
         # The scale of the last norm, because nothing after it could undo the gain.
         self.norms.append(BatchNorm(outputs, statistics=config.statistics, scale=gain))
-        self.projected = stride > 1 or inputs != outputs
+        self.projected = stride > 1 or inputs != outputs  # option B of the paper; x itself wherever it fits
         if self.projected:
             self.shortcut = conv(inputs, outputs, kernel=1, stride=stride, rngs=rngs)
             self.shortcut_norm = BatchNorm(outputs, statistics=config.statistics)
@@ -241,7 +228,7 @@ class PreactivationBlock(nnx.Module):
         convolutions = _block_convolutions(config.block, inputs, width, stride)
         outputs = convolutions[-1][2]
         self.norms = nnx.List(BatchNorm(i, statistics=config.statistics) for _, i, _, _ in convolutions)
-        gains = [*[1.0] * (len(convolutions) - 1), gain]
+        gains = [*[1.0] * (len(convolutions) - 1), gain]  # the branch ends with a convolution, not a norm
         self.convolutions = nnx.List(
             conv(i, o, kernel=k, stride=s, gain=g, rngs=rngs)
             for (k, i, o, s), g in zip(convolutions, gains, strict=True)
@@ -269,7 +256,7 @@ def stage_blocks(config: ConfigDict) -> list[int]:
 
 def resnet_flops(config: ConfigDict) -> list[float]:
     """Forward FLOPs of each layer, one image."""
-    kernel, stride = _stem(config)
+    kernel, stride = _stem(config)  # refuses an unknown stem or block
     side = out_side(config.size, kernel=kernel, stride=stride)
     flops = [conv2d(side, side, kernel=kernel, inputs=3, outputs=config.width)]
     if config.stem == "imagenet":
@@ -312,7 +299,7 @@ def _block_convolutions(block: str, inputs: int, width: int, stride: int) -> lis
 
 
 MLP = 4  # hidden width of a block, in widths
-EPSILON = 1e-6
+EPSILON = 1e-6  # as in the authors' code
 
 
 class ViT(nnx.Module):
@@ -342,10 +329,7 @@ class ViT(nnx.Module):
 
 
 class TransformerBlock(nnx.Module):
-    """Pre-norm self-attention, then two dense layers with GELU, each with a residual connection.
-
-    GELU has its tanh form, as in the authors' code. (JAX 0.12 refuses `erf` inside `shard_map`.)
-    """
+    """Pre-norm self-attention, then two dense layers with GELU, each with a residual connection."""
 
     def __init__(self, width: int, heads: int, rngs: nnx.Rngs):
         self.norm1, self.norm2 = _layer_norm(width, rngs), _layer_norm(width, rngs)
@@ -355,6 +339,7 @@ class TransformerBlock(nnx.Module):
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
         x_BTD = x_BTD + self._attention(self.norm1(x_BTD))
+        # The tanh form, as in the authors' code. (JAX 0.12 refuses `erf` inside `shard_map`.)
         return x_BTD + self.back(jax.nn.gelu(self.hidden(self.norm2(x_BTD)), approximate=True))
 
     def _attention(self, x_BTD: jax.Array) -> jax.Array:
@@ -376,20 +361,15 @@ def tokens(config: ConfigDict) -> int:
 def vit_flops(config: ConfigDict) -> list[float]:
     """Forward FLOPs of each layer, one image; the attention's two products are one layer."""
     count, width = tokens(config), config.width
-    attention = 2 * 2.0 * count * count * width
-    block = [
-        count * dense(width, 3 * width),
-        attention,
-        count * dense(width, width),
-        count * dense(width, MLP * width),
-        count * dense(MLP * width, width),
-    ]
+    block = [count * dense(width, 3 * width), 2 * count * dense(width, count), count * dense(width, width)]
+    block += [count * dense(width, MLP * width), count * dense(MLP * width, width)]
     patches = (count - 1) * dense(3 * config.patch**2, width)
     return [patches, *block * config.depth, dense(width, config.classes)]
 
 
 def _layer_norm(width: int, rngs: nnx.Rngs) -> nnx.LayerNorm:
-    """A LayerNorm with float32 statistics in two passes: the mean of squares minus the squared mean loses digits."""
+    """A LayerNorm with float32 statistics."""
+    # In two passes: the mean of squares minus the squared mean loses digits.
     return nnx.LayerNorm(width, epsilon=EPSILON, use_fast_variance=False, rngs=rngs)
 
 
@@ -401,6 +381,6 @@ def _check_vit(config: ConfigDict) -> None:
         )
     if config.heads < 1 or config.width % config.heads:
         raise UserError(
-            f"--config.model.heads={config.heads} does not divide --config.model.width={config.width}: "
-            f"use 1, for example."
+            f"--config.model.heads={config.heads} does not divide --config.model.width={config.width}: use 1, for "
+            "example."
         )

@@ -61,6 +61,7 @@ def _states(inputs_TPBG: jax.Array, bias_P1G: jax.Array, kernel_PHG: jax.Array) 
 
 
 def _forward(inputs_TPBG: jax.Array, bias_P1G: jax.Array, kernel_PHG: jax.Array) -> tuple[jax.Array, tuple[Any, ...]]:
+    # The gates are stored too: a backward pass that computes them again would repeat the loop's products.
     def step(carry: tuple[jax.Array, jax.Array], inputs_PBG: jax.Array) -> tuple[Any, Any]:
         state_PBH, cell_PBH = carry
         gates_PBG = inputs_PBG + bias_P1G + by_device(jnp.matmul, state_PBH, kernel_PHG)
@@ -77,7 +78,7 @@ def _forward(inputs_TPBG: jax.Array, bias_P1G: jax.Array, kernel_PHG: jax.Array)
 
 def _backward(residuals: tuple[Any, ...], d_states_TPBH: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     states_TPBH, cells_TPBH, gates, kernel_PHG = residuals
-    transposed_PGH = jnp.swapaxes(kernel_PHG, 1, 2)
+    transposed_PGH = jnp.swapaxes(kernel_PHG, 1, 2)  # once, outside the loop
 
     def step(carry: tuple[jax.Array, jax.Array], at: tuple[Any, ...]) -> tuple[Any, jax.Array]:
         d_state_PBH, d_cell_PBH = carry
@@ -133,7 +134,7 @@ class Classifier(nnx.Module):
 
     def __call__(self, tokens_BT: jax.Array) -> jax.Array:
         states_BTH = self.lstm(rows(self.embedding[...], tokens_BT))
-        real_BT1 = (tokens_BT > 0)[..., None]
+        real_BT1 = (tokens_BT > 0)[..., None]  # a text of padding alone divides by 1
         total_BH = jnp.sum(jnp.where(real_BT1, states_BTH, 0), axis=1, dtype=jnp.float32)
         mean_BH = total_BH / jnp.maximum(jnp.sum(real_BT1, axis=1), 1)
         return self.logits(mean_BH.astype(states_BTH.dtype))

@@ -1,20 +1,16 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Layers with parameters that are split over devices, or that are copied once to each device.
 
-**One copy per device** of parameters that are used more than once, so that their gradient is communicated once. Under
-`jit` a gradient with several terms (such as that of tied input and output embeddings) would be summed over devices term
-by term. A gradient that sums over two axes, one of them split, has no sharding of its own. Here the batch is reshaped
-to (devices, examples of each, ...), and the parameter is broadcast along the first axis. All terms are added on the
-device, and the only sum over devices is the gradient of the broadcast. Each device still has one copy. If the loss sees
-only one device's examples (`shard_map`, `pmap`, one device), there is one group.
+**One copy per device** of parameters that are used more than once, so that their gradient is communicated once. Here
+the batch is reshaped to (devices, examples of each, ...), and the parameter is broadcast along the first axis (see
+`copies`). If the loss sees only one device's examples (`shard_map`, `pmap`, one device), there is one group.
 
 **Tensor parallelism**: products, and a vocabulary, split over the devices of the axis `tensor`. Shoeybi et al.,
 "Megatron-LM", arXiv:1909.08053: a first product is split by columns, so each device computes its own outputs from the
 whole input. The next is split by rows, so each device computes a partial sum of the whole output. An all-reduce follows
 the second product; in the backward pass an all-reduce follows the first. If positions are split between the products
 (Korthikanti et al., arXiv:2205.05198), each all-reduce becomes a reduce-scatter and an all-gather. Without a split this
-is the plain product. The backward pass needs no code: `shard_map` knows which arrays are the same on all devices
-(*invariant*), and the gradient of such an array is a sum over devices.
+is the plain product.
 
 **Dense layers** with ReLU between them, split in pairs: the first layer of a pair by its outputs, the second by its
 inputs. A last layer without a partner is replicated. After convolutions this is the mixture of Krizhevsky, "One weird
@@ -53,6 +49,9 @@ def join(x: jax.Array) -> jax.Array:
 
 def copies(parameter: jax.Array, like: jax.Array) -> jax.Array:
     """`parameter` for each group of `like`, a result of `split`: (P, *parameter.shape), on the group's device."""
+    # Under `jit` a gradient with several terms (such as that of tied input and output embeddings) would be summed over
+    # devices term by term. A gradient that sums over two axes, one of them split, has no sharding of its own. Of a copy
+    # all terms are added on the device, and the only sum over devices is the gradient of this broadcast.
     axes = tuple(range(1, parameter.ndim + 1))
     out = _sharding(like, axes=parameter.ndim + 1)
     return jax.lax.broadcast_in_dim(parameter, (like.shape[0], *parameter.shape), axes, out_sharding=out)
@@ -89,15 +88,14 @@ def column(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array
 def columns(layers: Sequence[nnx.Linear | nnx.LinearGeneral], x_BTD: jax.Array) -> list[jax.Array]:
     """`column` of several layers with a common input, which is gathered once; its gradient is summed once."""
     x_BTD, axis = _whole(x_BTD), sharding_context.current().tensor
-    split = axis is not None and any(_varies(layer.kernel[...], axis) for layer in layers)
-    if split and not _varies(x_BTD, axis):  # a layer that is whole on every device has a result that is the same on all
+    # The backward pass needs no code: `shard_map` knows which arrays are the same on all devices (*invariant*). The
+    # gradient of such an array is a sum over devices, which the cast below asks for.
+    split = any(axis in sharding_context.varies(layer.kernel[...]) for layer in layers)
+    if (
+        axis is not None and split and axis not in sharding_context.varies(x_BTD)
+    ):  # a layer that is whole on every device has a result that is the same on all
         x_BTD = jax.lax.pcast(x_BTD, axis, to="varying")
     return [_product(layer, x_BTD) for layer in layers]
-
-
-def _varies(x: jax.Array, axis: str | None) -> bool:
-    """Whether the devices of the axis have different parts of the array."""
-    return axis in jax.typeof(x).manual_axis_type.varying
 
 
 def _product(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array:
@@ -146,7 +144,8 @@ class Vocabulary:
             if self._table.shape[0] == 1:
                 return rows(self._table[0], join(self._numbers))
             return join(jax.vmap(lambda table, numbers: table[numbers])(self._table, self._numbers))
-        number = self._numbers - first_row(self._table.shape[0])
+        # A row that is elsewhere counts as zeros here, and the sum over devices has each row once.
+        number = self._numbers - jax.lax.axis_index(self._axis) * self._table.shape[0]
         is_local = (number >= 0) & (number < self._table.shape[0])
         looked_up = self._table[jnp.where(is_local, number, 0)]  # row 0 stands in for those elsewhere
         return _summed(jnp.where(is_local[..., None], looked_up, 0))
@@ -165,15 +164,8 @@ class Vocabulary:
         scores, local_rows = _whole(x_BTD) @ self._table.T, self._table.shape[0]
         if self._words in (None, local_rows * jax.lax.axis_size(self._axis)):
             return scores
-        number = first_row(local_rows) + jnp.arange(local_rows)
+        number = jax.lax.axis_index(self._axis) * local_rows + jnp.arange(local_rows)
         return jnp.where(number < self._words, scores, jnp.finfo(scores.dtype).min)
-
-
-def first_row(rows: int) -> jax.Array:
-    """The index of the first row of a device that has `rows` rows of a vocabulary split over `tensor`."""
-    axis = sharding_context.current().tensor
-    assert axis is not None
-    return jax.lax.axis_index(axis) * rows
 
 
 def _whole(x_BTD: jax.Array) -> jax.Array:
@@ -236,10 +228,10 @@ def dense_partition(layers: Sequence[Named], *, convolutions: str = "") -> Parti
     input, except the first: that is the example itself, or the features that were gathered.
     """
     axes: dict[str, tuple[str | None, ...]] = {}
-    pairs = [*zip(layers[::2], layers[1::2], strict=False)]
+    pairs = [*zip(layers[::2], layers[1::2], strict=False)]  # a last layer without a partner stays whole
     for (first, _, _), (second, _, _) in pairs:
         axes[f"{first}/kernel"], axes[f"{first}/bias"] = (None, "hidden"), ("hidden",)
-        axes[f"{second}/kernel"] = ("hidden", None)
+        axes[f"{second}/kernel"] = ("hidden", None)  # its bias is added after the sum, so every device has all of it
     summed = sum(second[2] for _, second in pairs) + sum(first[1] for first, _ in pairs[1:])
     gathered = layers[0][1] if convolutions else 0
 

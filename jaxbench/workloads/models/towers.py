@@ -19,7 +19,7 @@ from jaxbench.workloads.flops import dense, training
 from jaxbench.workloads.models.sharded_layers import rows
 
 BYTES = 256  # the vocabulary: a byte is a token
-MAX_LOG_SCALE = math.log(100)  # CLIP's limit
+MAX_LOG_SCALE = math.log(100)  # CLIP's limit, without which training was unstable (section 2.5)
 
 
 class Towers(nnx.Module):
@@ -39,6 +39,7 @@ class Towers(nnx.Module):
         self.image = nnx.List(nnx.Linear(i, o, rngs=rngs) for i, o in pixels)
         self.caption = nnx.List(nnx.Linear(i, o, rngs=rngs) for i, o in letters)
         self.fixed = -math.log(config.temperature)
+        # By its logarithm, as CLIP learns it: the scale stays positive.
         self.log_scale = nnx.Param(jnp.float32(self.fixed)) if config.learned else None
 
     def __call__(self, inputs: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -53,6 +54,7 @@ def _tower(layers: nnx.List, x: jax.Array) -> jax.Array:
     for layer in layers[:-1]:
         x = nnx.relu(layer(x))
     x = layers[-1](x)
+    # float32, because a sum of squares loses digits in 16 bits; 1e-12, because a row of zeros must not divide by 0.
     wide = x.astype(jnp.float32)
     return (wide * jax.lax.rsqrt(jnp.sum(wide**2, axis=-1, keepdims=True) + 1e-12)).astype(x.dtype)
 
@@ -65,9 +67,9 @@ def layer_sizes(config: ConfigDict) -> tuple[list[tuple[int, int]], list[tuple[i
 
 
 def training_flops(config: ConfigDict) -> float:
-    """FLOPs of both towers, one example. Embedded bytes need their gradient, pixels do not."""
+    """FLOPs of both towers, one example."""
     pixels, letters = ([dense(i, o) for i, o in sizes] for sizes in layer_sizes(config))
-    return training(pixels) + training([0.0, *letters])
+    return training(pixels) + training([0.0, *letters])  # embedded bytes need their gradient, pixels do not
 
 
 def pair_flops(config: ConfigDict) -> float:

@@ -6,9 +6,7 @@ Machine Learning on Multicore", NIPS 2006). A training step does the same: its g
 computes the next parameters. So the sums take the place of the gradient here, and strategies, checks, collective counts
 and clocks work unchanged.
 
-The parameters are {"state": the algorithm's state, "sums": those of the last step}. The loss has a term that is always
-zero. The gradient of that term with respect to "sums" is the result of `local`, per row, and nothing is differentiated
-to get it.
+The parameters are {"state": the algorithm's state, "sums": those of the last step}.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ def from_sums(
     Raises UserError for sums without a loss, or a state that changes its structure, shapes or dtypes.
     """
 
-    def shapes(state: State) -> Sums:
+    def shapes(state: State) -> Sums:  # of two rows: the shapes of sums do not depend on their number
         avals = {field: jax.ShapeDtypeStruct((2, *f.shape), f.dtype) for field, f in example.items()}
         sums = jax.eval_shape(local, state, avals)
         _require_loss(name, sums)
@@ -57,6 +55,7 @@ def from_sums(
 
     def first(key: jax.Array) -> tuple[PyTree, PyTree]:
         state = init(key)
+        # The sums stand among the parameters so that their gradients, the new sums, are what strategies reduce.
         sums = jax.tree.map(lambda x: jnp.zeros(x.shape, jnp.float32), shapes(state))
         return {"state": state, SENT: sums}, {}
 
@@ -64,6 +63,7 @@ def from_sums(
         count = len(next(iter(rows.values())))
         # `update` makes the next state from the sums, so the state itself needs no gradient.
         state = jax.lax.stop_gradient(params["state"])
+        # Per row, so that the mean over devices, which strategies compute, is that of all rows.
         means = jax.tree.map(lambda x: x.astype(jnp.float32) / count, _in_any_sharding(local)(state, rows))
         value = means.pop("loss")
         return value + _with_gradient(params[SENT], means), (model_state, {})
@@ -82,6 +82,7 @@ def from_sums(
 @jax.custom_vjp
 def _with_gradient(probe: PyTree, gradient: PyTree) -> jax.Array:
     """Zero, with `gradient` as its gradient with respect to `probe`."""
+    # So the result of `local` arrives where a gradient would, and nothing is differentiated to get it.
     return jnp.zeros(())
 
 
@@ -90,6 +91,7 @@ def _forward(probe: PyTree, gradient: PyTree) -> tuple[jax.Array, PyTree]:
 
 
 def _backward(gradient: PyTree, scale: jax.Array) -> tuple[PyTree, PyTree]:
+    # scale: that of the loss (float16), which the optimizer divides out of every gradient.
     return jax.tree.map(lambda x: x * scale, gradient), jax.tree.map(jnp.zeros_like, gradient)
 
 
@@ -97,10 +99,8 @@ _with_gradient.defvjp(_forward, _backward)
 
 
 def _in_any_sharding(local: Callable[[State, Batch], Sums]) -> Callable[[State, Batch], Sums]:
-    """`local` under explicit sharding: its sums are whole on every device, and the compiler shards what is in between.
-
-    A product over rows or a scatter has no unique sharding, so each of them would need an explicit sharding.
-    """
+    """`local` under explicit sharding: its sums are whole on every device, and the compiler shards the rest."""
+    # A product over rows or a scatter has no unique sharding, so each of them would need an explicit one.
     mesh = jax.sharding.get_abstract_mesh()
     if mesh.empty or not mesh.explicit_axes:
         return local
@@ -119,9 +119,10 @@ def _updating(name: str, update: Callable[[State, Sums], State], first: State) -
                 f"update(state, sums) of '{name}' returns {_described(state)}, and its init returns {expected}: return "
                 "a state of the same names, shapes and dtypes."
             )
-        new = {"state": state, SENT: grads[SENT]}
+        new = {"state": state, SENT: grads[SENT]}  # a step adds updates, so they are differences
         return jax.tree.map(lambda after, before: after - before, new, params), opt_state
 
+    # It has no state of its own: all of it is in the parameters, which are compared with those of one device.
     return optax.GradientTransformation(lambda params: optax.EmptyState(), change)
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.workload import Batch, Field, Metrics, PyTree, Splits, TrainWorkload
+from jaxbench.core.workload import Batch, Dataset, Field, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.machine.start import traced_for
 from jaxbench.workloads.data.order import permutation, words
@@ -43,20 +43,23 @@ def _smallest(squared_KR: jax.Array) -> tuple[jax.Array, jax.Array]:
         is_closer_R = squared_R < smallest_R
         return (jnp.where(is_closer_R, squared_R, smallest_R), jnp.where(is_closer_R, number, which_R)), None
 
-    none = jnp.full(squared_KR.shape[1], jnp.inf), jnp.zeros(squared_KR.shape[1], jnp.int32)
+    # Made from the distances: inside `shard_map` a carry must vary over the same devices at the start as later.
+    none = jnp.full_like(squared_KR[0], jnp.inf), jnp.zeros_like(squared_KR[0], jnp.int32)
     best, _ = jax.lax.scan(closer, none, (jnp.arange(len(squared_KR)), squared_KR))
     return best
 
 
 def update(state: dict[str, jax.Array], sums: dict[str, jax.Array]) -> dict[str, jax.Array]:
     """Each center at the mean of its rows. A center without rows does not move."""
+    # `sums` are per row, and so is the count: the quotient is the mean.
     count_K1 = sums["count"][:, None]
     means_KC = sums["rows"] / jnp.where(count_K1 > 0, count_K1, 1)
     return {"centers": jnp.where(count_K1 > 0, means_KC, state["centers"])}
 
 
 def drawn(key: jax.Array, rows: int, *, clusters: int, columns: int) -> jax.Array:
-    """Rows around `clusters` centers, (rows, columns). The centers are the same for every key."""
+    """Rows around `clusters` centers, (rows, columns)."""
+    # The same centers for every key, or each batch would have clusters of its own.
     centers_KC = SPREAD * jax.random.normal(jax.random.PRNGKey(7), (clusters, columns))
     which, noise = jax.random.split(key)
     return centers_KC[jax.random.randint(which, (rows,), 0, clusters)] + jax.random.normal(noise, (rows, columns))
@@ -86,8 +89,7 @@ def training(name: str, table: tables.Table, *, clusters: int, seed: int) -> Tra
     """k-means of a table's columns, its classes left out, from centers by `spread_out`.
 
     Its "accuracy" is the share of the columns' variance that the centers explain: 1 - inertia / (squared distances to
-    the mean). Raises UserError for more centers
-    than rows.
+    the mean). Raises UserError for more centers than rows.
     """
     rows = table.rows[:, :-1]
     if not 1 <= clusters <= len(rows):
@@ -109,16 +111,18 @@ def training(name: str, table: tables.Table, *, clusters: int, seed: int) -> Tra
         init=lambda key: {"centers": jnp.asarray(spread_out(rows, clusters, seed))},
         example={"row": Field((rows.shape[1],))},
         evaluate=evaluate,
-        data=Splits({"row": rows}, {"row": rows}, table.name),  # tested on the same rows: k-means predicts nothing
+        data=Dataset({"row": rows}, {"row": rows}, table.name),  # tested on the same rows: k-means predicts nothing
     )
 
 
-def spread_out(rows: np.ndarray, clusters: int, seed: int, candidates: int = 4) -> np.ndarray:
+def spread_out(rows: np.ndarray, clusters: int, seed: int) -> np.ndarray:
     """Initial centers, (clusters, columns), by k-means++ (Arthur and Vassilvitskii 2007).
 
-    Each center is the best of a few rows that are drawn with the squared distance to the previous centers."""
+    Each center is the best of a few rows that are drawn with the squared distance to the previous centers.
+    """
+    candidates = 4  # the paper's variant with several trials; scikit-learn takes 2 + ln(clusters)
     chosen = [rows[permutation(len(rows), seed)[0]]]
-    squared_R = np.sum((rows - chosen[0]) ** 2, axis=1, dtype=np.float64)
+    squared_R = np.sum((rows - chosen[0]) ** 2, axis=1, dtype=np.float64)  # their sum has many terms
     for number in range(1, clusters):
         # A place in the sum of all squared distances hits each row as often as its distance is large.
         places = words(candidates, seed, number) / 2**64 * squared_R.sum()

@@ -19,7 +19,7 @@ from jaxbench.workloads.sums import tables
 from jaxbench.workloads.sums.adapt import from_sums
 
 Draw = Callable[[jax.Array, int], jax.Array]
-MEMORY = 10  # pairs of differences that L-BFGS keeps
+MEMORY = 10  # pairs of differences that L-BFGS keeps: optax's and SciPy's default
 
 
 def with_intercept(table_RC: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -31,8 +31,7 @@ def with_intercept(table_RC: jax.Array) -> tuple[jax.Array, jax.Array]:
 def ridge(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) -> TrainWorkload:
     """Squared error with a penalty of `l2` |weights|^2 per row. One step gives the answer; further steps repeat it.
 
-    A step needs X'X and X'y, which is 2 (columns + 1)^2 FLOPs per row and more. For its accuracy, a prediction counts
-    as the nearer class, 0 or 1.
+    For its accuracy, a prediction counts as the nearer class, 0 or 1.
     """
 
     def local(state: dict[str, jax.Array], rows: Batch) -> dict[str, jax.Array]:
@@ -57,7 +56,7 @@ def ridge(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) -> Tr
         local=local,
         update=update,
         example={"row": Field((columns + 1,), draw=draw)},
-        flops_per_example=2.0 * (columns + 1) ** 2 + 4.0 * (columns + 1),
+        flops_per_example=2.0 * (columns + 1) ** 2 + 4.0 * (columns + 1),  # X'X; X'y and the prediction
         tolerance=1e-4,
         tolerance_reason="solving the normal equations multiplies rounding by the condition of X'X",
         **facts,
@@ -81,6 +80,7 @@ def logistic(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) ->
         name=name,
         init=lambda key: ({"weights": jnp.zeros(columns + 1)}, {}),
         loss=loss,
+        # Without a line search, which needs the loss as a function: a step passes an optimizer only gradients.
         optimizer=optax.lbfgs(1.0, memory_size=MEMORY, linesearch=None),
         example={"row": Field((columns + 1,), draw=draw)},
         flops_per_example=4.0 * (columns + 1),
@@ -105,6 +105,7 @@ def training(
         )
     columns = table.rows.shape[1] - 1
 
+    # For compiling and checks, which need rows before the table is read: a class that the first column decides.
     def draw(key: jax.Array, rows: int) -> jax.Array:
         x_RC = jax.random.normal(key, (rows, columns))
         return jnp.concatenate([x_RC, (x_RC[:, :1] > 0).astype(jnp.float32)], axis=1)

@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.workload import Splits
+from jaxbench.core.workload import Dataset
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads.data.order import permutation
 
 COLUMNS = 28  # of Higgs
-DRAWN, DRAWN_ROWS = "higgs_like", 81_920
+DRAWN, DRAWN_ROWS = "higgs_like", 81_920  # 65,536 = 2^16 to train on, and a fifth to test on
 TEST_SHARE = 0.2
 CARRIED = ("breast_cancer", "digits", "iris", "wine")  # with scikit-learn: tables with classes, without a network
 
@@ -64,16 +64,16 @@ def divided(table: Table, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return table.rows[order[cut:]], table.rows[order[:cut]]
 
 
-def standardized(table: Table, seed: int) -> Splits:
+def standardized(table: Table, seed: int) -> Dataset:
     """`divided`, with columns scaled to mean 0 and standard deviation 1 over the training rows."""
     train, test = divided(table, seed)
     mean, spread = train[:, :-1].mean(axis=0), train[:, :-1].std(axis=0)
-    scale = np.where(spread > 0, spread, 1)
+    scale = np.where(spread > 0, spread, 1)  # a constant column becomes 0
 
     def scaled(rows: np.ndarray) -> dict[str, np.ndarray]:
         return {"row": np.column_stack([(rows[:, :-1] - mean) / scale, rows[:, -1]]).astype(np.float32)}
 
-    return Splits(scaled(train), scaled(test), table.name)
+    return Dataset(scaled(train), scaled(test), table.name)
 
 
 def _of_csv(path: Path) -> Table:
@@ -90,7 +90,8 @@ def _of_csv(path: Path) -> Table:
 
 
 def _coded(name: str, rows: np.ndarray) -> Table:
-    """The classes as numbers from 0. Raises UserError for more than 256 classes, which do not fit a byte."""
+    """The classes as numbers from 0. Raises UserError for more than 256 classes."""
+    # `trees` holds a row, its class included, in bytes.
     found, codes = np.unique(rows[:, -1], return_inverse=True)
     if len(found) > 256:
         raise UserError(f"the target of {name} has {len(found):,} different values, too many for classes: at most 256.")

@@ -29,12 +29,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.workload import Batch, Field, Metrics, PyTree, Splits, TrainWorkload
+from jaxbench.core.workload import Batch, Dataset, Field, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.sums import tables
 from jaxbench.workloads.sums.adapt import from_sums
 
+SAME_SPLITS: dict[str, Any] = {
+    "tolerance": 1e-3, "tolerance_reason": "float32 sums are in another order; a split must be the same one"
+}  # fmt: skip
 BINS = 256  # one byte for each value, as in XGBoost's and LightGBM's histograms
 LOSSES = ("logistic", "squared")
 
@@ -56,7 +59,7 @@ class TreeSettings:
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
             raise UserError(f"--config.model.loss={self.loss} is unknown: use {' or '.join(LOSSES)}.")
-        if not 1 <= self.depth <= 10:
+        if not 1 <= self.depth <= 10:  # sums have 2^(depth - 1) x columns x 512 numbers at every level
             raise UserError(f"--config.model.depth={self.depth} is not a depth of 1 to 10: use 6.")
 
 
@@ -89,6 +92,7 @@ def histograms(
     weight: jax.Array | None = None,
 ) -> dict[str, jax.Array]:
     """Sums of the "first" and "second" derivatives of rows, (nodes of the last level, columns, BINS)."""
+    # Always in the shape of the last level, so that one program grows every level and every step does the same work.
     node_R = _node(state, bins_RC, levels=settings.depth - 1, until=state["level"])
     both_R2 = jnp.stack([first_R, second_R], axis=1) * (1.0 if weight is None else weight[:, None])
     sum_up: Callable[..., jax.Array] = functools.partial(summed, 2 ** (settings.depth - 1))
@@ -108,6 +112,7 @@ def summed(nodes: int, node_R: jax.Array, bins_RC: jax.Array, both_R2: jax.Array
 
     def of_column(bins_R: jax.Array) -> jax.Array:
         cell_R = node_R * BINS + bins_R.astype(jnp.int32)
+        # Cells are in bounds by construction; XLA would otherwise clip every index.
         return jnp.zeros((nodes * BINS, 2)).at[cell_R].add(both_R2, mode="promise_in_bounds")
 
     # One column after the other: the cache of a processor holds the sums of one, which makes XLA's scatter on a CPU
@@ -135,7 +140,6 @@ def update(settings: TreeSettings, state: State, sums: dict[str, jax.Array], all
     allowed: the columns that may split a node, bool (nodes, columns); None: all.
     """
     level, split = state["level"].astype(jnp.int32), best_splits(settings, sums, allowed)
-    # `sums` always has the nodes of the last level, so that one program grows every level.
     places = jnp.arange(len(split.column_N))
     heap = jnp.where(places < 2**level, 2**level - 1 + places, len(state["column"]))  # the others are dropped
     last, first = level == settings.depth - 1, level == 0
@@ -169,7 +173,7 @@ def best_splits(settings: TreeSettings, sums: dict[str, jax.Array], allowed: jax
     gain_NCB = sum(g**2 / (h + settings.l2) for g, h in (left, right)) - whole[0] ** 2 / (whole[1] + settings.l2)
     legal = jnp.minimum(left[1], right[1]) >= settings.min_hessian
     legal &= True if allowed is None else allowed[:, :, None]
-    gain_NCB = jnp.where(legal, gain_NCB, -jnp.inf)
+    gain_NCB = jnp.where(legal, gain_NCB, -jnp.inf)  # a side without rows is illegal too: its sum is 0
     column_N = jnp.argmax(jnp.max(gain_NCB, axis=2), axis=1)  # in two stages: a maximum is faster than its index
 
     def of_column(each_NCB: jax.Array) -> jax.Array:
@@ -194,6 +198,7 @@ def cumulated(sums_NCB: jax.Array) -> jax.Array:
     """The cumulative sums over bins."""
     # By a product within groups of 16 bins, then over the groups: on a CPU this takes less time than `jnp.cumsum`.
     blocks = sums_NCB.reshape(*sums_NCB.shape[:-1], -1, 16)
+    # HIGHEST, because an accelerator would round the sums to TF32 or bfloat16, and choose other splits.
     within = jnp.matmul(blocks, jnp.triu(jnp.ones((16, 16))), precision=jax.lax.Precision.HIGHEST)
     before = jnp.cumsum(within[..., -1], axis=-1) - within[..., -1]
     return (within + before[..., None]).reshape(sums_NCB.shape)
@@ -216,23 +221,21 @@ def _node(state: State, bins_RC: jax.Array, *, levels: int, until: Any) -> jax.A
 def descended(column_N: jax.Array, bin_N: jax.Array, node_R: jax.Array, bins_RC: jax.Array) -> jax.Array:
     """The node of each row one level below `node_R`, according to the splits of these nodes."""
     column_R, bin_R = column_N[node_R].astype(jnp.int32), bin_N[node_R].astype(jnp.int32)
+    # Column -1 (no split) reads column 0, and the mask below ignores what it found.
     found_R = jnp.take_along_axis(bins_RC, jnp.maximum(column_R, 0)[:, None], axis=1)[:, 0].astype(jnp.int32)
     return 2 * node_R + ((column_R >= 0) & (found_R > bin_R)).astype(jnp.int32)
 
 
 def workload(name: str, settings: TreeSettings, **facts: Any) -> TrainWorkload:
-    """The workload of one level of one tree, for a table in the shape of Higgs.
-
-    Margins are normally distributed, as in the middle of a training.
-    """
+    """The workload of one level of one tree, for a table in the shape of Higgs."""
+    # Margins are normally distributed (a Field's default), as in the middle of a training.
     return from_sums(
         name=name,
         init=lambda key: init(settings),
         local=functools.partial(local, settings),
         update=functools.partial(update, settings),
         example={"row": Field((settings.columns + 1,), jnp.uint8, classes=BINS, draw=drawn), "margin": Field(())},
-        tolerance=1e-3,
-        tolerance_reason="float32 sums are in another order; a split must be the same one",
+        **SAME_SPLITS,
         **facts,
     )
 
@@ -300,6 +303,7 @@ def ensemble_margins(of: Ensemble, grown: EnsembleState, bins_RC: jax.Array) -> 
     """The sum of all grown trees for each row, (R, O). A tree that is not grown yet contributes 0."""
     given = functools.partial(predicted, of.tree)
 
+    # Round after round: a `vmap` over all trees would hold a value of each row for each of them.
     def add(sum_OR: jax.Array, round_: EnsembleState) -> tuple[jax.Array, None]:
         return sum_OR + jax.vmap(given, in_axes=(0, None))(round_, bins_RC), None
 
@@ -336,7 +340,8 @@ def ensemble_update(of: Ensemble, state: EnsembleState, sums: dict[str, jax.Arra
 def joined_ensemble(state: EnsembleState, growing: EnsembleState, rounds: int) -> EnsembleState:
     """The next state: trees that have all their levels join those that are grown, up to `rounds` rounds."""
     is_grown = growing["level"][0] == 0
-    place = jnp.where(is_grown, state["count"], rounds).astype(jnp.int32)  # outside: dropped
+    # Outside means dropped: an unfinished round, and one after the last. A step has one program for all cases.
+    place = jnp.where(is_grown, state["count"], rounds).astype(jnp.int32)
     grown = {name: state["grown"][name].at[place].set(growing[name], mode="drop") for name in KEPT}
     return {"growing": growing, "grown": grown, "count": jnp.minimum(state["count"] + is_grown, rounds)}
 
@@ -364,16 +369,15 @@ def training(name: str, table: tables.Table, *, rounds: int, seed: int, **tree: 
         evaluate=functools.partial(ensemble_evaluate, of),
         data=lambda: split_table(table, seed),
         example={"row": row_field(table)},
-        tolerance=1e-3,
-        tolerance_reason="float32 sums are in another order; a split must be the same one",
+        **SAME_SPLITS,
     )
 
 
-def split_table(table: tables.Table, seed: int) -> Splits:
+def split_table(table: tables.Table, seed: int) -> Dataset:
     """The table as bins, with the edges of the training rows. A fifth of the rows is for testing."""
     train, test = tables.divided(table, seed)
     cuts = edges(train[:, :-1])
-    return Splits(_binned(train, cuts), _binned(test, cuts), table.name)
+    return Dataset(_binned(train, cuts), _binned(test, cuts), table.name)
 
 
 def _binned(rows: np.ndarray, edges: np.ndarray) -> dict[str, np.ndarray]:
@@ -381,10 +385,8 @@ def _binned(rows: np.ndarray, edges: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def row_field(table: tables.Table) -> Field:
-    """The fields of a row: its bins and its class.
-
-    For compiling and checks, synthetic rows are drawn: uniform bins, and a class that follows the first column.
-    """
+    """The field of a row: its bins and its class."""
+    # For compiling and checks rows are drawn: uniform bins, and a class that follows the first column.
     columns = table.rows.shape[1] - 1
 
     def drawn(key: jax.Array, rows: int) -> jax.Array:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.features.comparison import judge, ratio, sequential
+from benchmarks.verdicts import of_times
+from jaxbench.features.comparison import judge, sequential
 from jaxbench.features.comparison.comparable import LeftOut
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.judge import METRICS
@@ -29,7 +30,7 @@ def times(step_s: float, seed: int, *, processes: int = 5, rounds: int = 4, betw
     for _ in range(processes):
         own = step_s * np.exp(between * random.standard_normal())
         found.append((own * np.exp(between / 2 * random.standard_normal((rounds, 6)))).tolist())
-    return ratio.of_times(found, name=f"process of {seed}")
+    return of_times(found, name=f"process of {seed}")
 
 
 def compared(

@@ -18,11 +18,12 @@ from rich.console import Console
 from thin import thin
 
 from benchmarks import verdicts as simulations
+from benchmarks.verdicts import of_times
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
 from jaxbench.features.comparison import ab, judge, ratio, sequential
 from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER
-from jaxbench.features.comparison.ratio import Ratio, of_times
+from jaxbench.features.comparison.ratio import Ratio
 from jaxbench.records import documents
 from jaxbench.statistics.variance import ASSUMED, CALIBRATED, RunVariance
 from jaxbench.sweep import progress

@@ -180,7 +180,7 @@ def test_a_missing_plug_in_is_named(monkeypatch, tmp_path):
         raise UserError(f"{target.text} needs XLA's compiler for it")
 
     workload = type("Workload", (), {"tokens": 0, "unit": "images", "blocks": 0})
-    monkeypatch.setattr(advise_command.start_lib, "require_target", require)
+    monkeypatch.setattr(advise_command.start, "require_target", require)
     monkeypatch.setattr("jaxbench.measure.arm.inspected", lambda config, experiment: workload)
     asked = advise_command.request({**NONE, "examples": "1e6"}, today=TODAY)
     with pytest.raises(UserError, match="a100: h100:8 needs XLA's compiler for it"):

@@ -16,10 +16,11 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench.analysis.compiled import CompiledRow
-from jaxbench.catalog import targets
+from jaxbench.catalog import hardware, targets
 from jaxbench.core.schema import CompiledRecord
 from jaxbench.errors import UserError
 from jaxbench.features.forecast import (
+    advice,
     advice_page,
     advise_command,
     estimate,
@@ -128,9 +129,10 @@ def test_table_file_and_page_show_three_grades(tmp_path):
     assert [(row["grade"], bool(row["high_s"])) for row in rows[:2]] == [("estimated", True), ("at best", False)]
 
 
-def test_a_model_without_layers_has_no_depths():
+def test_a_model_without_layers_has_no_depths(tmp_path):
+    config, asked = ConfigDict({"model": {}, "mesh": {"devices": "auto"}}), forecast_command.ForecastRequest()
     with pytest.raises(UserError, match=r"no config\.model\.layers"):
-        forecast_command._require_layers(ConfigDict({"model": {}}))
+        forecast_command._compile("mlp", config, asked, targets.parse("h100:8"), 2, tmp_path, Console())
 
 
 TEXT = """\
@@ -196,6 +198,22 @@ def test_memory_that_cannot_be_known_is_not_known_from_the_flags_to_the_page(
         assert not any(wrong in shown for wrong in ("not fit", "too large", "NO<", "NO ", "enough memory"))
     with open(tmp_path / page.CSV) as file:
         assert [row["fits"] for row in csv.DictReader(file)] == [""]
+
+
+def test_advice_says_which_device_counts_are_possible(blocks, tmp_path):
+    """A chip of TPU7x is two devices, so one is too few and not too many."""
+    texts, prices = dict.fromkeys(("tokens", "examples", "deadline")), tmp_path / "prices.csv"
+    device = targets.parse("tpu7x:2x2x1").device_kind
+    prices.write_text(f"{','.join(advice.COLUMNS)}\n{hardware.find(device).name},us,9,USD/device-hour,2026-11-01,,us\n")
+    asked = {**texts, "tokens": "1e12", "prices": str(prices), "targets": "tpu7x", "counts": "1"}
+    with pytest.raises(UserError, match="tpu7x: --counts=1 is not possible there: use 2 to 18432."):
+        advise_command.advise(
+            "gpt",
+            blocks,
+            advise_command.request(asked, today=datetime.date(2026, 11, 20)),
+            tmp_path,
+            Console(quiet=True),
+        )
 
 
 def test_memory_above_the_device_is_a_no_where_the_compiler_refused_the_whole_model(blocks, monkeypatch, tmp_path):

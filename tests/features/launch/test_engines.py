@@ -271,6 +271,7 @@ def test_paths_hold_in_any_folder() -> None:
             "'--workdir=x' is for launch: write it before the '--', or with make into LAUNCH=",
         ),
         (("run", "gpt", "--dry_run"), {}, "'--dry_run' is for launch"),
+        (("run", "gpt"), {"options": "--a='b"}, "--options=--a='b cannot be read (No closing quotation)"),
         (("train", "gpt"), {"nodes": "1,2"}, "would train several times"),
         (("run", "gpt", "--config.mesh.devices=4"), {"nodes": "1,2"}, "does not fit several node counts"),
     ],

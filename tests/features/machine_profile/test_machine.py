@@ -193,12 +193,7 @@ def test_everything_is_on_one_page(tmp_path: Path) -> None:
     assert outcome.ok and outcome.sentences == []
     text = (tmp_path / "machine.html").read_text()
     assert "Fabricated CPU, 2 cores: machine profile" in text
-    for said in (
-        "Matrix products on 1 core: float32 ",
-        "from memory, ",
-        "empty pipelined ",
-        "2 devices: all_reduce ",
-    ):
+    for said in ("Matrix products on 1 core: float32 ", "from memory, ", "empty pipelined ", "2 devices: all_reduce "):
         assert said in text
     figures = re.findall(r'aria-label="(\S+) figure"', text)
     named = ["stream-stream", "matmul-matmul", "dispatch-dispatch", "collectives-busbw", "collectives-alpha_beta"]

@@ -335,6 +335,16 @@ def test_the_page_says_knee_noise_scale_and_what_was_not_reached(folder):
     assert (folder / "figures" / "targets.svg").exists()
 
 
+def test_a_seed_that_diverged_has_the_steps_of_its_budget_and_no_accuracy():
+    seeds = [made(8, 0), dataclasses.replace(made(8, 1, reached=False), accuracy=None)]
+    (place,) = targets.curves(seeds)[0].places
+    said = f"1 of 2 seeds did not reach it in {seeds[1].steps} steps, 1 of them diverged"
+    assert said in targets_page._not_reached(place) and seeds[0].steps != seeds[1].steps
+    assert targets_page._accuracy(place) == 0.95
+    (lost,) = targets.curves(seeds[1:])[0].places
+    assert targets_page._accuracy(lost) is None
+
+
 def test_the_table_has_the_columns_that_others_read(folder):
     targets_page.write(folder)
     with open(folder / targets_page.CSV) as file:

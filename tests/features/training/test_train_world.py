@@ -30,7 +30,7 @@ import os, signal, time
 from pathlib import Path
 import jax, jax.numpy as jnp, numpy as np, optax
 from jaxbench.workloads import Field, TrainWorkload
-from jaxbench.core.workload import Splits
+from jaxbench.core.workload import Dataset
 
 class Watched(np.ndarray):
     batches = 0
@@ -52,7 +52,7 @@ def data():
     random = np.random.default_rng(0)
     label = random.integers(0, 4, 192).astype(np.int32)
     x = (random.normal(size=(4, 12))[label] + random.normal(size=(192, 12))).astype(np.float32)
-    return Splits({"x": x[:128].view(Watched), "label": label[:128]}, {"x": x[128:], "label": label[128:]}, "points")
+    return Dataset({"x": x[:128].view(Watched), "label": label[:128]}, {"x": x[128:], "label": label[128:]}, "points")
 
 def build(config):
     def init(key):

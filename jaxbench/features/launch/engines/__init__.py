@@ -39,7 +39,7 @@ def submit(name: str, command: Sequence[str], jobs: Sequence[Job], workdir: Path
     Raises UserError if the engine is missing, or refuses a job. Jobs that were submitted before it stay submitted.
     """
     engine, codes = load(name), []
-    engine.require_here()
+    engine.require_here()  # before any job is noted
     for job in jobs:
         # Noted before it is submitted: a process of the job may begin before `submit` returns.
         about = launched.Job(folder=job.folder.name, nodes=job.nodes, text=job.text, id="")

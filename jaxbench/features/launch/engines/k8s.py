@@ -31,6 +31,7 @@ def text(job: Job) -> str:
     """The manifest of the JobSet."""
     options = _options(job)
     template = Path(__file__).with_name("jobset.yaml").read_text(encoding="utf-8")
+    # Strict: a name that is missing would leave a manifest that is legal and wrong.
     environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(template).render(
         job=job,
@@ -62,6 +63,7 @@ def _arguments(job: Job) -> list[str]:
     words = [word.replace("$", "$$") for word in job.argv(folder)[1:]]
     if job.nodes == 1:
         return words
+    # The first pod's name in the headless service, which the controller of JobSets makes.
     world = [f"--coordinator={job.name}-hosts-0-0.{job.name}:{PORT}", f"--processes={job.nodes}"]
     return [*words, *world, "--process=$(JOB_COMPLETION_INDEX)"]
 

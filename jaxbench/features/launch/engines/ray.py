@@ -89,14 +89,14 @@ def run_command(config: dict[str, Any]) -> None:
     last = ""
     with subprocess.Popen([*config["argv"], *world], stderr=subprocess.PIPE, text=True) as command:
         for line in command.stderr or ():
-            sys.stderr.write(line)
+            sys.stderr.write(line)  # at once, so that Ray shows the progress of the command
             last = line.strip() or last
     if command.returncode:
         raise RuntimeError(f"{last.rstrip('.')} (exit code {command.returncode})")
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
+    with socket.socket() as probe:  # not machine.start.free_address, which would import jax into Ray's worker
         probe.bind(("", 0))
         return int(probe.getsockname()[1])
 

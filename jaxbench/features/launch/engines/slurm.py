@@ -95,7 +95,8 @@ def _asked(job: Job) -> dict[str, Any]:
         "nodes": job.nodes,
         "ntasks_per_node": job.processes_per_node,
         "time": job.minutes,
-        "wckey": None,
+        "wckey": None,  # a Slurm that tracks these keys may refuse submitit's default
+        # Without "requeue" a preempted job would end, though its run folder can continue.
         "additional_parameters": {"requeue": True, **_options(job)},
         **asked,
     }

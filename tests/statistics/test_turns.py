@@ -14,8 +14,9 @@ import pytest
 
 from benchmarks import dense_rounds
 from jaxbench.analysis import points, run_rows
+from jaxbench.config import BUDGET_S
 from jaxbench.core.store import RunFolder
-from jaxbench.statistics import paired_ratio, two_way, variance
+from jaxbench.statistics import paired_ratio, turns, variance
 from jaxbench.statistics.bootstrap import BootstrapSamples, estimate
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures"
@@ -26,7 +27,7 @@ IN_TURNS = [(r, str(r % 4)) for r in range(56)]
 def in_turns(times):
     """The bootstrap samples of these points. times: (points, 56) seconds."""
     draws = BootstrapSamples(range(56), IN_TURNS)
-    draws.fit([(range(56), np.log(each)) for each in times], 40.0)
+    draws.fit([(range(56), np.log(each)) for each in times], [(1, 0)])
     return draws
 
 
@@ -40,7 +41,7 @@ def test_runs_with_processes_in_sequence_keep_their_numbers(name):
     rows = run_rows.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
     kept = list(csv.DictReader((run.path / "summary.csv").read_text().splitlines()))
     for row, line in zip(rows, kept, strict=True):
-        assert row.timing.draws.two_way is None
+        assert row.timing.draws.turns is None
         time, share, clock = row.timing.step_s, row.efficiency, row.timing.clock_ratio
         found = (time.value, time.lo, time.hi, share.value, share.lo, share.hi, clock.lo)
         for column, value in zip(NUMBERS, found, strict=True):
@@ -49,11 +50,11 @@ def test_runs_with_processes_in_sequence_keep_their_numbers(name):
 
 def test_an_outlier_counts_for_no_more_than_the_fence_and_a_fifth_of_the_rounds_for_what_it_is():
     values = np.array([1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1000])
-    mean, each = two_way.influences(values)
+    mean, each = turns.influences(values)
     assert mean == (55 + 14) / 11 and each.sum() == pytest.approx(0) and each[-1] == (14 - mean) / 11
-    assert two_way.influences(values[:9])[0] == 5, "too few to tell"
+    assert turns.influences(values[:9])[0] == 5, "too few to tell"
     two = np.repeat([0.0, 1.0], [80, 20])
-    assert two_way.influences(two)[0] == pytest.approx(0.2)
+    assert turns.influences(two)[0] == pytest.approx(0.2)
 
 
 def test_a_common_change_of_two_points_cancels_in_their_ratio():
@@ -72,7 +73,7 @@ def test_an_interval_of_draws_is_the_half_width_of_the_means():
     draws = in_turns(times)
     (a, of_a), (b, of_b) = centres(draws, times)
     found = estimate(a / b, of_a / of_b, rounds=56)
-    half = two_way.half_width(*(draws.mean(np.log(each), range(56)) for each in times))
+    half = turns.half_width(*(draws.mean(np.log(each), range(56)) for each in times))
     assert math.log(found.hi / found.lo) / 2 == pytest.approx(half, rel=0.05)
 
 
@@ -83,15 +84,15 @@ def test_noise_that_lasts_widens_an_interval_and_noise_that_does_not_counts_once
     halves = {}
     for name, noise in (("fast", fast), ("slow", slow)):
         draws = in_turns(np.exp(noise))
-        halves[name] = two_way.half_width(*(draws.mean(each, range(56)) for each in noise))
+        halves[name] = turns.half_width(*(draws.mean(each, range(56)) for each in noise))
     se = 0.1 * (2 / 56) ** 0.5
     assert 2 * se < halves["fast"] < 5 * se and halves["slow"] > 2 * halves["fast"]
-    assert draws.two_way.own > 1.5 * in_turns(np.exp(fast)).two_way.own
+    assert draws.turns.own > 3 * in_turns(np.exp(fast)).turns.own
 
 
 def test_how_processes_differ_is_seen_in_rounds_in_turns():
     effect = np.array([-0.05, 0.02, 0.04, -0.01])[np.arange(56) % 4]
-    values = effect + 0.001 * np.random.default_rng(3).standard_normal(56)
+    values = effect + 0.005 * np.random.default_rng(3).standard_normal(56)
     draws = in_turns(np.exp([values, np.zeros(56)]))
     mean = draws.mean(values, range(56))
     expected = 3.182 * np.std(effect[:4], ddof=1) / 2  # Student's with 3 degrees of freedom
@@ -100,8 +101,8 @@ def test_how_processes_differ_is_seen_in_rounds_in_turns():
 
 def test_two_processes_in_turns_cannot_show_how_they_differ():
     draws = BootstrapSamples(range(20), [(r, str(r % 2)) for r in range(20)])
-    assert draws.two_way is not None and np.std(np.log(draws.differing("a", range(20)))) > 0.01
-    assert not BootstrapSamples(range(20), [(r, str(r // 10)) for r in range(20)]).two_way
+    assert draws.turns is not None and np.std(np.log(draws.differing("a", range(20)))) > 0.01
+    assert not BootstrapSamples(range(20), [(r, str(r // 10)) for r in range(20)]).turns
 
 
 def test_a_best_row_is_chosen_and_measured_by_all_processes(tmp_path):
@@ -131,7 +132,7 @@ def test_intervals_of_turns_cover_what_they_say(kind, effect):
     """With the allocation and the end of a run. With lasting noise, a bootstrap over sets alone covers 71 of 100."""
     ended = dense_rounds.simulate(np.random.default_rng(7), kind, effect, 4, 60)
     assert np.mean([run.hits for run in ended]) >= 0.91
-    assert 25 <= min(run.spent_s for run in ended) and max(run.spent_s for run in ended) <= dense_rounds.BUDGET_S
+    assert 25 <= min(run.spent_s for run in ended) and max(run.spent_s for run in ended) <= BUDGET_S
 
 
 def test_the_second_clock_uses_the_rounds_that_have_both(tmp_path):
@@ -147,5 +148,25 @@ def test_the_second_clock_uses_the_rounds_that_have_both(tmp_path):
             rounds.append(dataclasses.replace(each, worker=f"session0/w0#{each.round % 4}", **slow))
         loaded.append(dataclasses.replace(point, rounds=tuple(rounds)))
     for row in run_rows.analyse(loaded, config={}):
-        assert row.timing.draws.two_way is not None
+        assert row.timing.draws.turns is not None
         assert row.timing.clock_ratio.value == pytest.approx(1, abs=0.02) and row.gate == "passed"
+
+
+def test_what_points_share_says_nothing_about_a_difference_of_times():
+    """The slope of the second clock is a difference of two times, and what points share is a share of a time."""
+    random = np.random.default_rng(4)
+    drift = 0.1 * np.sin(np.arange(56) / 9)
+    times = 0.03 * np.exp(drift + 0.01 * random.standard_normal((2, 56)))
+    draws = in_turns(times)
+    slopes = times[0] * (1 + 0.01 * random.standard_normal(56))
+    half = 1.96 * np.linalg.norm(draws.mean(slopes, range(56), logs=False).loadings)
+    assert half < 0.1 * slopes.mean() < 1.96 * np.linalg.norm(draws.mean(slopes, range(56)).loadings)
+
+
+def test_how_processes_differ_is_seen_in_more_rounds_than_are_inverted():
+    effect = np.array([-0.05, 0.02, 0.04, -0.01])[np.arange(256) % 4]
+    values = effect + 0.02 * np.random.default_rng(5).standard_normal(256)
+    draws = BootstrapSamples(range(256), [(r, str(r % 4)) for r in range(256)])
+    draws.fit([(range(256), values), (range(256), np.zeros(256))], [(1, 0)])
+    expected = 3.182 * np.std(effect[:4], ddof=1) / 2  # Student's with 3 degrees of freedom
+    assert 1.96 * np.linalg.norm(draws.mean(values, range(256)).loadings) == pytest.approx(expected, rel=0.15)
