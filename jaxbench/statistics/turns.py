@@ -29,7 +29,7 @@ TAIL, FENCE = 0.05, 0.5
 # seen" to "all there is". Equal weights on such a scale favour no size, and make the interval of a few processes that
 # differ by much Student's. Two rounds that are this share of the run apart have 1 / e of the lasting noise in common.
 # Noise that lasts longer than a third of a run can hardly be told from a constant, and nothing of it would follow.
-PROCESS = (0.0, *(0.25 * 2.0**i for i in range(9)))
+PROCESS = (0.0, *(0.25 * 2.0**i for i in range(13)))
 LASTING = tuple(0.25 * 2.0**i for i in range(7))
 FADES = (1 / 48, 1 / 24, 1 / 12, 1 / 6, 1 / 3)
 NOTHING_LASTS = 0.5  # the weight, before anything is measured, of noise that does not outlast a round
@@ -228,7 +228,7 @@ class _Layout:
     prior: np.ndarray
 
 
-# A layout has up to 12 MB. Series of a look share it, and simulated runs share those of each number of rounds.
+# A layout has up to 17 MB. Series of a look share it, and simulated runs share those of each number of rounds.
 @functools.lru_cache(maxsize=8)
 def _layout(process: bytes, sets: bool) -> _Layout:
     of = np.frombuffer(process, dtype=int)

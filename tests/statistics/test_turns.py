@@ -92,7 +92,7 @@ def test_noise_that_lasts_widens_an_interval_and_noise_that_does_not_counts_once
 
 def test_how_processes_differ_is_seen_in_rounds_in_turns():
     effect = np.array([-0.05, 0.02, 0.04, -0.01])[np.arange(56) % 4]
-    values = effect + 0.005 * np.random.default_rng(3).standard_normal(56)
+    values = effect + 0.001 * np.random.default_rng(3).standard_normal(56)
     draws = in_turns(np.exp([values, np.zeros(56)]))
     mean = draws.mean(values, range(56))
     expected = 3.182 * np.std(effect[:4], ddof=1) / 2  # Student's with 3 degrees of freedom
