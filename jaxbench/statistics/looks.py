@@ -227,7 +227,7 @@ class Times:
 
 
 def _family(about: Mapping[str, Any]) -> tuple[tuple[Any, ...], int]:
-    return tuple(about.get(name) for name in ("strategy", "scaling", "arm")), int(about.get("devices", 1))
+    return tuple(about.get(name) for name in turns.FAMILY), int(about.get("devices", 1))
 
 
 def _pairs(points: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:

@@ -115,12 +115,9 @@ def draws_of(points: Sequence[TimedPoint], spread: RunVariance = ASSUMED) -> Boo
     draws = BootstrapSamples(
         (unit for unit, *_ in rounds), workers, spread=spread, auto_rounds=any(point.auto_rounds for point in points)
     )
-    # Ablations claim nothing. Cases have no strategy, so each is compared with the first.
+    # Ablations claim nothing.
     claiming = [p for p in points if p.rounds and not (p.oversubscribed or bool(getattr(p, "explains", "")))]
-    families = [
-        (tuple(getattr(p, name, "") for name in ("strategy", "scaling", "arm")), getattr(p, "devices", 1))
-        for p in claiming
-    ]
+    families = [(tuple(getattr(p, name, "") for name in turns.FAMILY), getattr(p, "devices", 1)) for p in claiming]
     series = [(point.units, np.log(round_medians(point.rounds))) for point in claiming]
     draws.fit(series, turns.pairs(families))
     return draws

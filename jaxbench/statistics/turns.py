@@ -34,6 +34,7 @@ LASTING = tuple(0.25 * 2.0**i for i in range(7))
 FADES = (1 / 48, 1 / 24, 1 / 12, 1 / 6, 1 / 3)
 NOTHING_LASTS = 0.5  # the weight, before anything is measured, of noise that does not outlast a round
 MOST = 64  # rounds in the covariance that is inverted: more are averaged first, because the work grows with the cube
+FAMILY = ("strategy", "scaling", "arm")  # what the points of an efficiency have in common; cases have none of these
 Series = tuple[np.ndarray, np.ndarray]  # of a point: the columns of its rounds, and the logarithm of its time in each
 
 
