@@ -38,7 +38,7 @@ KINDS = (
 )  # fmt: skip
 EFFECTS = (0.0, 0.01, 0.03, 0.05)
 SETS = (3, 4, 6, 8)
-MORE_S = 40.0  # the largest budget for rounds
+MOST_S = 40.0  # the largest budget for rounds
 DRIFT_S = 30.0  # in which a drift makes the machine slower by one unit of noise
 NAMES = ("one/strong", "two/strong", "one/weak", "two/weak")
 POINTS: dict[str, dict[str, Any]] = {
@@ -107,9 +107,9 @@ def mean_state(kind: str, state: np.ndarray) -> float:
 def simulate(
     random: np.random.Generator, kind: str, effect: float, sets: int, runs: int, budget_s: float = BUDGET_S
 ) -> list[Ended]:
-    """Runs that end when their intervals are narrow, or by their budget, at most MORE_S."""
-    most = int(MORE_S / VISIT_S) + 4 * len(NAMES)
-    state, noise = states(random, kind, runs, MORE_S + 10), own(random, kind, runs, most)
+    """Runs that end when their intervals are narrow, or by their budget, at most MOST_S."""
+    most = int(MOST_S / VISIT_S) + 4 * len(NAMES)
+    state, noise = states(random, kind, runs, MOST_S + 10), own(random, kind, runs, most)
     slow = sensitivity(random, kind, runs)
     effects = effect / math.sqrt(2) * random.standard_normal((len(NAMES), runs, sets))
     shift = (random.random(runs) * 0.1).tolist()

@@ -78,9 +78,8 @@ class Proof:
 
     def start(self, workload: TrainWorkload) -> TrainState:
         """The canonical state (host arrays) before the first update, made once."""
-        if id(workload) not in self._starts:
-            self._starts[id(workload)] = self._initial(workload)
-        return self._starts[id(workload)]
+        self._starts[id(workload)] = state = self._initial(workload)
+        return state
 
     def _maker(self, workload: TrainWorkload) -> references.StateMaker:
         if id(workload) not in self._makers:
