@@ -19,7 +19,7 @@ get_config = changed(
     lever={"precision": "mixed"},
     mesh={"devices": "auto:8"},
     measure={"gradients": True},
-    report={"view": "zero", "overlay": ""},
+    report={"view": "zero"},
 )
 tiny = base.tiny
 build = base.build

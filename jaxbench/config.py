@@ -21,7 +21,6 @@ from typing import Any, TypeVar
 from ml_collections import ConfigDict, FieldReference
 
 from jaxbench import discovery, levers
-from jaxbench.catalog import published
 from jaxbench.config_fields import (
     AUTO,
     ConfigField,
@@ -32,7 +31,6 @@ from jaxbench.config_fields import (
     integer,
     integer_or_auto,
     names_of,
-    number,
     one_of,
     positive,
     setting,
@@ -132,20 +130,11 @@ class Settings(_Measured):
             )
 
 
-def overlay(path: str, value: str) -> str:
-    published.overlaid(value)
-    return value
-
-
-# The look of a run's figures. `jaxbench report --config.report.width_in=3.5` changes it afterwards.
-LOOK = (
-    ConfigField("report.width_in", 7.0, number(2.5, 20.0)),  # 3.5: one column of a two-column page
-    ConfigField("report.title", "", as_is),  # replaces the experiment's name in titles; "none": no titles
-)
-OVERLAY = ConfigField("report.overlay", "tf_dgx1_p100_synth", overlay)
+# Replaces the experiment's name in the titles of figures; "none": no titles. `jaxbench report` can change it.
+TITLE = ConfigField("report.title", "", as_is)
 # More fields of a training experiment's config.
 TRAINING_ONLY = (
-    *LOOK,
+    TITLE,
     ConfigField("measure.gradients", False, as_is),  # also measure how many bytes of gradients one device holds
     ConfigField(
         "depths", "", as_is
@@ -167,7 +156,6 @@ TRAINING_ONLY = (
     ConfigField("train.warmup", 0, as_is),  # steps over which the learning rate grows to its value; 0: no warm-up
     ConfigField("train.evaluate_every", 0, as_is),  # steps; 0: after each epoch
     ConfigField("train.noise_examples", 0, as_is),  # examples per measurement of the gradient noise scale; 0: none
-    OVERLAY,
     ConfigField(
         "report.view", "", as_is
     ),  # an extra figure about how a model is sharded, such as zero; see commandline
@@ -187,7 +175,7 @@ class CaseSettings(_Measured):
 
 
 CASES_ONLY = (
-    *LOOK,
+    TITLE,
     ConfigField("measures", "cases", as_is),
     ConfigField("ops", "all", as_is),  # names, comma-separated
     ConfigField("sizes", "auto", as_is),  # "1024,1e6,64Ki"
@@ -211,18 +199,10 @@ def _tree(fields: Iterable[ConfigField]) -> ConfigDict:
 
 
 def look(recorded: dict[str, Any]) -> ConfigDict:
-    """The look of a run's figures, for `jaxbench report` to change. recorded: the run's config.json."""
-    tree = _tree([*LOOK, OVERLAY])
-    section = recorded.get("report")
-    tree.report.update({name: section[name] for name in tree.report if name in section} if section else {})
+    """The title of a run's figures, for `jaxbench report` to change. recorded: the run's config.json."""
+    tree = _tree([TITLE])
+    tree.report.title = (recorded.get("report") or {}).get("title", "")
     return tree.lock()
-
-
-def check_look(config: ConfigDict) -> dict[str, Any]:
-    """The settings of `look` with the command line's changes. Raises UserError naming the field."""
-    for field in (*LOOK, OVERLAY):
-        field.read(field.path, _at(config, field.path))
-    return plain(config)["report"]
 
 
 def defaults(measures: str = "") -> ConfigDict:
@@ -356,6 +336,7 @@ def restored(experiment: str, old: dict[str, Any]) -> ConfigDict:
     module, preset = discovery.load_experiment(experiment), discovery.load_preset("auto")
     config = compose(Path(experiment).stem, module, preset, tiny=False)
     known, given = flatten(plain(config)), flatten(old)
+    given = {name: value for name, value in given.items() if name in known or not name.startswith("report.")}
     gone = sorted(given.keys() - known.keys())
     if gone:
         raise UserError(f"it was measured with {gone[0]}={given[gone[0]]!r}, but this jaxbench has no such field.")

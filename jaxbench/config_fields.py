@@ -41,15 +41,6 @@ def integer(lower: int, upper: int) -> Read:
     return read
 
 
-def number(lower: float, upper: float) -> Read:
-    def read(path: str, value: float) -> float:
-        if not lower <= value <= upper:  # refuses NaN, too, which fails every comparison
-            raise UserError(f"--config.{path}={value:g} is out of range: use {lower:g} to {upper:g}.")
-        return float(value)
-
-    return read
-
-
 AUTO = "auto"
 
 

@@ -28,30 +28,13 @@ class Published:
     confirmed: bool
 
 
-def overlays() -> tuple[str, ...]:
-    """The ids that the scaling figure can draw behind measured speed-ups: throughput by GPU count, from 1 GPU on."""
-    return ("tf_dgx1_p100_synth",)
+SPEEDUPS = "tf_dgx1_p100_synth"  # throughput by GPU count, from 1 GPU on
 
 
-def overlaid(text: str, experiment: str = "") -> tuple[str, list[str]]:
-    """(the table, its columns to draw) of config.report.overlay.
-
-    text: "" for none; "TABLE" for the models of that table that belong to the experiment's family (resnet18: ResNet-50
-    and ResNet-152); or "TABLE:VGG16,AlexNet" for these. Raises UserError for another table or model.
-    """
-    table, _, names = text.partition(":")
-    if not table:
-        return "", []
-    if table not in overlays():
-        meant = did_you_mean(table, overlays())
-        raise UserError(f"--config.report.overlay={text} is unknown: {meant} Use '' for none.")
-    known = [str(name) for name in read(table).frame.columns if name != "gpus"]
-    asked = [name.strip() for name in names.split(",") if name.strip()]
-    for name in asked:
-        if name not in known:
-            raise UserError(f"--config.report.overlay={text} names '{name}': {did_you_mean(name, known)}")
+def speedups(experiment: str) -> list[str]:
+    """The models of `SPEEDUPS` of the experiment's family. For resnet18: ResNet-50 and ResNet-152."""
     # By family: a curve of VGG16 behind one of ResNet-18 would invite a comparison that means nothing.
-    return table, asked or [name for name in known if family(name) in experiment.lower()]
+    return [name for name in map(str, read(SPEEDUPS).frame.columns[1:]) if family(name) in experiment.lower()]
 
 
 def family(model: str) -> str:
@@ -134,31 +117,6 @@ def processor_and_accelerator() -> tuple[PublishedSpeedup, ...]:
             for row in trees.to_dict("records")
         ),
     )
-
-
-def same_week() -> list[str]:
-    """The published cost of a week of the same training on CPUs and on GPUs: a sentence for each system, and a ratio.
-
-    Energy is power times 168 hours. The prices are those of buying the machines, not of the week.
-    """
-    table = read("cots_hpc")
-    rows = table.frame.to_dict("records")
-    sentences = [
-        f"{row['machines']:,} machines with {row['processors']}: bought for {row['price_usd']:,} USD, "
-        f"{row['watts'] / 1e3:g} kW, {168 * row['watts'] / 1e3:,.0f} kWh in a week"
-        f"{'' if table.confirmed else ' (unconfirmed)'}."
-        for row in rows
-    ]
-    many, few = rows
-    price, power = (many[name] / few[name] for name in ("price_usd", "watts"))
-    sentences.append(f"That is {price:.0f} times the price and {power:.0f} times the power ({table.project}).")
-    if not table.confirmed:
-        sentences.append(
-            "Unconfirmed: the source of these prices and powers could not be read again. Reports of June 2013 name "
-            f"{many['reported_usd']:,} and {few['reported_usd']:,} USD, "
-            f"{many['reported_usd'] / few['reported_usd']:.0f} times the price, and no power."
-        )
-    return sentences
 
 
 def read(id: str) -> Published:

@@ -23,9 +23,8 @@ def test_every_source_has_a_table_and_a_citation(id: str) -> None:
     assert text.startswith(f"# id={id}; status=")
 
 
-@pytest.mark.parametrize("id", published.overlays())
-def test_an_overlay_begins_at_one_gpu(id: str) -> None:
-    frame = published.read(id).frame.set_index("gpus")
+def test_published_speedups_begin_at_one_gpu() -> None:
+    frame = published.read(published.SPEEDUPS).frame.set_index("gpus")
     assert frame.index[0] == 1 and frame.index.is_monotonic_increasing and (frame > 0).all(axis=None)
 
 
@@ -77,15 +76,6 @@ def test_llama_3_lost_a_gpu_every_fifty_thousand_hours() -> None:
     known = published.interruptions()
     assert (known.devices, known.goodput) == (16_384, 0.9)
     assert 1 / known.per_device_hour == pytest.approx(50_677, abs=1)
-
-
-def test_the_same_week_on_cpus_and_on_gpus():
-    cpus, gpus, ratio, doubt = published.same_week()
-    assert "600 kW, 100,800 kWh in a week" in cpus
-    assert "4 kW, 672 kWh in a week" in gpus
-    assert "152 times the price and 150 times the power" in ratio
-    assert doubt.startswith("Unconfirmed")
-    assert "1,000,000 and 20,000 USD, 50 times the price" in doubt
 
 
 def test_gpus_are_counted_and_slices_have_sides():

@@ -82,7 +82,6 @@ def test_every_experiment_has_a_plan_in_every_preset_everywhere(name, preset, pl
         ({"mesh.platform": "gpus"}, CPU, "did you mean 'gpu'"),
         ({"strategy": "jit_atuo"}, CPU, "did you mean 'jit_auto'"),
         ({"strategy": ""}, CPU, "is empty"),
-        ({"report.overlay": "none"}, CPU, "--config.report.overlay=none is unknown"),
         ({"scaling": "strong,week"}, CPU, "did you mean 'weak'"),
         ({"measure.rounds": 0}, CPU, "--config.measure.rounds=0 is out of range: use 1 to 10000"),
         ({"measure.rounds": 1_000_000_000}, CPU, "--config.measure.rounds=1000000000 is out of range"),

@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import Console
 
 from jaxbench.analysis.compiled import gigabytes
-from jaxbench.catalog import published
 from jaxbench.core.store import write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
@@ -117,7 +116,6 @@ def _page(document: Line, table: Table, brief: Table, pictures: list[Picture]) -
         sections.insert(0, Section("What another GPU brings, and what NVLink is worth", grown, definition=DEFINITION))
     if prices := _old(document["candidates"]):
         sections.insert(0, Section("Old prices", prices, definition="prices"))
-    sections.append(Section("The same week in 2013", published.same_week(), definition="prices"))
     sections.append(Section("Prices", _sources(document["candidates"]), page.Purpose.DETAIL, "prices"))
     return Page(
         name="advise", heading=_title(document), headlines=_answers(document), pictures=pictures, table=table,
