@@ -30,7 +30,7 @@ from benchmarks.peers.suite_arm import SEED, configured
 from jaxbench import parallel
 from jaxbench.core.plan import KEEP_MEMORY
 from jaxbench.features.profile import profile
-from jaxbench.hlo import product_flops
+from jaxbench.hlo import operations as product_flops
 from jaxbench.hlo.module import Instruction, Module, parse
 from jaxbench.hlo.operations import OperationClassifier
 from jaxbench.machine.start import start

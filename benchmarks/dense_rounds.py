@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from jaxbench.config import BUDGET_S
-from jaxbench.statistics import contended, looks, turns
+from jaxbench.statistics import looks, timing, turns
 from jaxbench.statistics.looks import Times
 
 VISIT_S, STEP_S = 0.13, 0.05  # of a visit, and of the state of the machine
@@ -145,7 +145,7 @@ def _run(
                 if active_s is not None:
                     before, after = np.interp([now, now + VISIT_S], moments, active_s)
                     at = (after - before) / VISIT_S
-                    if name.startswith("two") and after - before > contended.TICKS_S * math.sqrt(2):
+                    if name.startswith("two") and after - before > timing.TICKS_S * math.sqrt(2):
                         out.add(number)
                 values[name][number] = slow[p] * at + noise[p, visited] + effects[p, number % sets]
                 now, visited = now + VISIT_S, visited + 1
@@ -154,7 +154,7 @@ def _run(
             continue
         workers = [(unit, str(unit % sets)) for unit in range(number)]
         left = {name: {n: value for n, value in of.items() if n not in out} for name, of in values.items()}
-        without = bool(out) and all(contended.enough(len(of), (str(n % sets) for n in of)) for of in left.values())
+        without = bool(out) and all(timing.enough(len(of), (str(n % sets) for n in of)) for of in left.values())
         left = left if without else values
         times = Times(POINTS, left, workers, now - begun)
         found = looks.judge(POINTS, times, sets=sets, budget_s=budget_s)

@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.table import Table
 
 from jaxbench.catalog import published, targets
-from jaxbench.features.forecast import rates
-from jaxbench.hlo.product_flops import ProductSize
+from jaxbench.features.forecast import work
+from jaxbench.hlo.operations import ProductSize
 
 DEVICES = ("h100", "b200")  # names of targets, and of devices in the sweep
 # FLOPs at which the table's rows begin: 256 x 256 x 256, 1024 x 1024 x 512, 2048 x 2048 x 1024, 4096 x 4096 x 1024
@@ -48,9 +48,9 @@ def products(device: str) -> list[Product]:
     measured = [each / (1e12 * row["tflops"]) for each, row in zip(flops, sweep, strict=True)]
     cores = targets.cores(targets.parse(f"{device}:1").device_kind)
     largest = max(range(len(sweep)), key=lambda at: sweep[at]["tflops"])
-    slow_s = rates.product_s(sizes[largest], 1e15, cores) - rates.PRODUCT_S
-    rate = 1e15 * slow_s / (measured[largest] - rates.PRODUCT_S)
-    forecast = [rates.product_s(size, rate, cores) for size in sizes]
+    slow_s = work.product_s(sizes[largest], 1e15, cores) - work.PRODUCT_S
+    rate = 1e15 * slow_s / (measured[largest] - work.PRODUCT_S)
+    forecast = [work.product_s(size, rate, cores) for size in sizes]
     return [Product(device, *each) for each in zip(flops, measured, forecast, strict=True)]
 
 

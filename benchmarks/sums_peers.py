@@ -40,7 +40,7 @@ from benchmarks import sums_ways
 from benchmarks.peers.ratios import median_and_interval
 from benchmarks.sums_ways import DEPTH, JOBS
 from jaxbench.machine import cores, start
-from jaxbench.workloads.sums import tables, trees
+from jaxbench.workloads.sums import adapt, trees
 
 TEST_ROWS = 50_000
 
@@ -60,7 +60,7 @@ class Timed:
 
 
 def drawn(seed: int, rows: int) -> np.ndarray:
-    return np.asarray(tables.higgs_like(jax.random.PRNGKey(seed), rows))
+    return np.asarray(adapt.higgs_like(jax.random.PRNGKey(seed), rows))
 
 
 def accuracy(way: Any, *, rows: int, trees: int) -> float:
@@ -178,7 +178,7 @@ def main() -> int:
     args.rows -= args.rows % args.cores
     rows, test = drawn(0, args.rows), drawn(1, TEST_ROWS)
     found = {job: measured(job, rows, test, args) for job in jobs}
-    best = float(np.mean((np.asarray(tables.true_logit(jnp.asarray(test))) > 0) == (test[:, -1] > 0)))
+    best = float(np.mean((np.asarray(adapt.true_logit(jnp.asarray(test))) > 0) == (test[:, -1] > 0)))
     console.print(
         f"{args.rows:,} rows, {args.cores} cores, {args.trees} boosted trees and {sums_ways.TREES} of a forest of "
         f"depth {DEPTH}; medians with 95 % intervals, of the quietest {args.repetitions} of {args.tries} repetitions"

@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks import sums_growing
 from jaxbench import parallel
 from jaxbench.core.workload import TrainWorkload
-from jaxbench.workloads.sums import forest, kmeans, regression, tables, trees
+from jaxbench.workloads.sums import adapt, forest, kmeans, regression, trees
 
 DEPTH, RATE, L2, MIN_HESSIAN = 6, 0.1, 1.0, 1.0  # of boosted trees
 TREES, TRIED, MIN_ROWS = 16, 5, 1e-3  # of a forest
@@ -51,7 +51,7 @@ def binned(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def settings(rows: int) -> trees.TreeSettings:
     return trees.TreeSettings(
-        columns=tables.COLUMNS, depth=DEPTH, rate=RATE, l2=L2 / rows, min_hessian=MIN_HESSIAN / rows
+        columns=adapt.COLUMNS, depth=DEPTH, rate=RATE, l2=L2 / rows, min_hessian=MIN_HESSIAN / rows
     )
 
 
@@ -120,7 +120,7 @@ def stepped(workload: TrainWorkload, batch: dict[str, Any], steps: int) -> Calla
 
 def our_forest(rows: np.ndarray, count: int) -> Train:
     workload = forest.workload("forest", count=TREES, depth=DEPTH, tried=TRIED, min_rows=MIN_ROWS)
-    of, (table, cuts) = forest.settings(columns=tables.COLUMNS, depth=DEPTH, min_rows=MIN_ROWS), binned(rows)
+    of, (table, cuts) = forest.settings(columns=adapt.COLUMNS, depth=DEPTH, min_rows=MIN_ROWS), binned(rows)
     drawn = np.asarray(forest.counts(jax.random.PRNGKey(1), len(rows), TREES))
     fit = stepped(workload, {"row": table, "drawn": drawn}, DEPTH)
 
@@ -149,7 +149,7 @@ def our_regression(kind: Callable[..., TrainWorkload], steps: int, middle: float
     """middle: the smallest prediction of class 1."""
 
     def way(rows: np.ndarray, count: int) -> Train:
-        workload = kind("regression", columns=tables.COLUMNS, l2=PENALTY, draw=tables.higgs_like)
+        workload = kind("regression", columns=adapt.COLUMNS, l2=PENALTY, draw=adapt.higgs_like)
         fit = stepped(workload, {"row": rows}, steps)
 
         def train() -> Answer:
@@ -198,7 +198,7 @@ def inertia(centers_KC: np.ndarray) -> Answer:
 
 def our_kmeans(rows: np.ndarray, count: int) -> Train:
     first = kmeans.spread_out(rows[:, :-1], CLUSTERS, 0)
-    workload = kmeans.workload("kmeans", clusters=CLUSTERS, columns=tables.COLUMNS)
+    workload = kmeans.workload("kmeans", clusters=CLUSTERS, columns=adapt.COLUMNS)
     with_centers = dataclasses.replace(workload, init=lambda key: _with_centers(workload, key, first))
     fit = stepped(with_centers, {"row": rows[:, :-1]}, ITERATIONS)
     return lambda: inertia(fit()["state"]["centers"])

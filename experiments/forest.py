@@ -14,7 +14,7 @@ from __future__ import annotations
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import TrainWorkload
-from jaxbench.workloads.sums import forest, tables
+from jaxbench.workloads.sums import adapt, forest
 
 
 def get_config() -> ConfigDict:
@@ -41,7 +41,7 @@ def tiny(config: ConfigDict) -> ConfigDict:
 def build(config: ConfigDict) -> TrainWorkload:
     model = dict(config.model)
     name, rounds = model.pop("table"), model.pop("rounds")
-    if tables.given(config):
-        table = tables.load(name, config.data.path, seed=config.seed)
+    if adapt.given(config):
+        table = adapt.load(name, config.data.path, seed=config.seed)
         return forest.training("forest", table, rounds=rounds, seed=config.seed, **model)
     return forest.workload("forest", **model)

@@ -16,13 +16,13 @@ from ml_collections import ConfigDict
 
 from jaxbench.errors import UserError
 from jaxbench.workloads import TrainWorkload
-from jaxbench.workloads.sums import tables, trees
+from jaxbench.workloads.sums import adapt, trees
 
 
 def get_config() -> ConfigDict:
     # trees: 0 measures one level in the middle of a training; n > 0 measures a training of n trees from the start
     tree = {"depth": 6, "rate": 0.1, "l2": 1e-5, "min_hessian": 1e-4, "loss": "logistic"}
-    model = {**tree, "trees": 0, "table": tables.DRAWN}
+    model = {**tree, "trees": 0, "table": adapt.DRAWN}
     train = {"batch": 8192, "epochs": 40, "target": 0.77}
     return ConfigDict({"batch": 65536, "accelerator_batch": 2**21, "model": model, "train": train})
 
@@ -41,8 +41,8 @@ def build(config: ConfigDict) -> TrainWorkload:
     model = dict(config.model)
     count, table = model.pop("trees"), model.pop("table")
     if count:
-        rows = tables.load(table, config.data.path, seed=config.seed)
+        rows = adapt.load(table, config.data.path, seed=config.seed)
         return trees.training("gbdt", rows, rounds=count, seed=config.seed, **model)
-    if table != tables.DRAWN or config.data.path:
+    if table != adapt.DRAWN or config.data.path:
         raise UserError("a table is for a whole training: use jaxbench train, or add --config.model.trees=50.")
-    return trees.workload("gbdt", trees.TreeSettings(columns=tables.COLUMNS, **model))
+    return trees.workload("gbdt", trees.TreeSettings(columns=adapt.COLUMNS, **model))

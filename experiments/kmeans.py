@@ -11,7 +11,7 @@ from __future__ import annotations
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import TrainWorkload
-from jaxbench.workloads.sums import kmeans, tables
+from jaxbench.workloads.sums import adapt, kmeans
 
 
 def get_config() -> ConfigDict:
@@ -34,7 +34,7 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 def build(config: ConfigDict) -> TrainWorkload:
     model = dict(config.model)
-    if tables.given(config):
-        table = tables.load(model["table"], config.data.path, seed=config.seed)
+    if adapt.given(config):
+        table = adapt.load(model["table"], config.data.path, seed=config.seed)
         return kmeans.training("kmeans", table, clusters=model["clusters"], seed=config.seed)
     return kmeans.workload("kmeans", clusters=model["clusters"], columns=model["columns"])

@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.errors import UserError
 from jaxbench.workloads import TrainWorkload
-from jaxbench.workloads.sums import regression, tables
+from jaxbench.workloads.sums import adapt, regression
 
 KINDS = {"ridge": regression.ridge, "logistic": regression.logistic}
 
@@ -32,7 +32,7 @@ def build(config: ConfigDict) -> TrainWorkload:
     if config.model.kind not in KINDS:
         raise UserError(f"--config.model.kind={config.model.kind} is unknown: use {' or '.join(KINDS)}.")
     kind, l2 = KINDS[config.model.kind], config.model.l2
-    if tables.given(config):
-        table = tables.load(config.model.table, config.data.path, seed=config.seed)
+    if adapt.given(config):
+        table = adapt.load(config.model.table, config.data.path, seed=config.seed)
         return regression.training(kind, "regression", table, l2=l2, seed=config.seed)
-    return kind("regression", columns=tables.COLUMNS, l2=l2, draw=tables.higgs_like)
+    return kind("regression", columns=adapt.COLUMNS, l2=l2, draw=adapt.higgs_like)

@@ -14,7 +14,7 @@ from jaxbench.core import schema
 from jaxbench.core.schema import Collective, CompiledRecord, FailureRecord
 from jaxbench.core.store import RunFolder
 from jaxbench.digits import digits
-from jaxbench.levers.compiler import every_set
+from jaxbench.levers import every_set
 
 MARK = "compiled, not run"
 

@@ -34,7 +34,7 @@ from jaxbench.errors import UserError
 from jaxbench.levers import TRAININGS
 from jaxbench.records import identity
 from jaxbench.records.manifest import Surroundings
-from jaxbench.statistics import contended
+from jaxbench.statistics import timing
 from jaxbench.statistics.timing import moment, session
 
 # A round ends when its line is written. By the system's clock, its timed blocks cannot take longer than the time since
@@ -404,7 +404,7 @@ def _counted(lines: dict[str, PointLines], places: Mapping[str, Place]) -> dict[
     rounds = {name: point_lines.rounds_in_order for name, point_lines in lines.items() if point_lines.rounds}
     planned = [places[name] for name in rounds if name in places]  # others have no place to say whether they claim
     claiming = [place.point for place in planned if not (place.oversubscribed or bool(getattr(place, "explains", "")))]
-    return contended.counted(rounds, claiming)
+    return timing.counted(rounds, claiming)
 
 
 def load_cases(run: RunFolder) -> list[MeasuredPoint]:

@@ -18,7 +18,7 @@ from jaxbench.analysis import machine_profile
 from jaxbench.core.schema import RoundRecord
 from jaxbench.core.store import RECORDS, RunFolder
 from jaxbench.errors import UserError
-from jaxbench.features.comparison import sentences as words
+from jaxbench.features.comparison import page as words
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.figures import draw_factors, draw_verdicts
 from jaxbench.features.forecast import forecasts
@@ -29,7 +29,7 @@ from jaxbench.features.training import trainings
 from jaxbench.records import identity
 from jaxbench.report import build, page, views
 from jaxbench.report.drawing import canvas
-from jaxbench.report.drawing.plot import Plot
+from jaxbench.report.drawing.canvas import Plot
 from jaxbench.report.page import Page, Purpose, Section
 from jaxbench.report.run_report import RunReport
 
@@ -191,7 +191,7 @@ class Compared(Result):
         sections = [Section(heading, sentences) for heading, sentences in words.sections(found)]
         content = Page(
             name="comparison", heading=f"{found.a} against {found.b}", headlines=[words.headline(found)], pictures=(),
-            table=words.table(answers), sections=sections,
+            table=words.answers_table(answers), sections=sections,
         )  # fmt: skip
         super().__init__(content, None, frame, [ResultFigure(draw, found) for draw in (draw_verdicts, draw_factors)])
         self.verdict = found.verdict

@@ -19,14 +19,14 @@ from jaxbench.cases.runnable import Facts, Runnable
 from jaxbench.core.clock import Loops, Timer
 from jaxbench.core.schema import CasePlace, CaseRecord, CompiledRecord, RoundRecord, Verdict
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.hlo import collective_counts, operations, product_flops
+from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
 from jaxbench.machine import cores
 from jaxbench.machine.mesh import arranged, groups
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import peak_bytes
 from jaxbench.parallel import collectives, multihost
-from jaxbench.parallel.chain import Chain
+from jaxbench.parallel.collectives import Chain
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Compiled, Fields
 from jaxbench.processes.server import stage
@@ -118,7 +118,7 @@ class CaseBench:
         return CompiledRecord(
             point=placement.point, experiment=self.config.experiment, devices=placement.devices,
             platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, mesh=mesh, checks=checks,
-            flops=placement.flops, product_flops=product_flops.count(module), compile_s=compile_s,
+            flops=placement.flops, product_flops=operations.count(module), compile_s=compile_s,
             collectives=collective_counts.count(module, mesh or None), peak_bytes=peak_bytes(memory),
             compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
             temp_bytes=int(memory.temp_size_in_bytes),

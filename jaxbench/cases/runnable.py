@@ -18,12 +18,12 @@ from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jaxbench.core.clock import Timer
 from jaxbench.core.workload import PyTree
-from jaxbench.hlo import collective_counts, operations, product_flops
+from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
 from jaxbench.measure.compile_report import callback_names
-from jaxbench.parallel import chain as chain_lib
+from jaxbench.parallel import collectives as chain_lib
 from jaxbench.parallel import multihost
-from jaxbench.parallel.chain import Chain, feed_back
+from jaxbench.parallel.collectives import Chain, feed_back
 from jaxbench.workloads.cases import Array, KernelWorkload, TransferWorkload
 from jaxbench.workloads.fusion_fence import fenced
 
@@ -90,7 +90,7 @@ def compile_chain(
         compile_s=compile_s,
         # XLA's own count takes the body of a loop only once, and omits library calls on a CPU. Ours has products only.
         # So the larger of the two is nearer to the work done.
-        flops=max((f for f in (_known(cost.get("flops")), product_flops.count(module)) if f is not None), default=None),
+        flops=max((f for f in (_known(cost.get("flops")), operations.count(module)) if f is not None), default=None),
         bytes=_known(cost.get("bytes accessed")),
         temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
         collectives=collective_counts.kinds(module) if chain.mesh is not None else (),

@@ -10,12 +10,22 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jaxbench import parallel
-from jaxbench.catalog import compiler_options
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.core.schema import OWN, StepPlace
 from jaxbench.errors import UserError
-from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, TRAININGS, Arm
-from jaxbench.levers.compiler import COMPILER, EVERY_SET, require_platform
+from jaxbench.levers import (
+    ACCUMULATE,
+    BATCH,
+    COMPILER,
+    EVERY_MESH,
+    EVERY_SET,
+    EXECUTION,
+    MESH,
+    TRAININGS,
+    Arm,
+    require_platform,
+    set_names,
+)
 from jaxbench.machine import cores
 from jaxbench.parallel import axes
 from jaxbench.processes.messages import Fields, Setup
@@ -269,7 +279,7 @@ def _with_named_sets(arms: list[Arm], platform: str) -> list[Arm]:
         if arm.levers.get(COMPILER.name) != EVERY_SET:
             by_name[arm.name] = arm
             continue
-        for options in compiler_options.names(platform):
+        for options in set_names(platform):
             name = arm.name.replace(f"compiler={EVERY_SET}", f"compiler={options}")
             by_name.setdefault(name, Arm(name, {**arm.levers, COMPILER.name: options}))
     return list(by_name.values())

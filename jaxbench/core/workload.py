@@ -143,7 +143,7 @@ class TrainWorkload:
       partition: how strategies may split the model; None: only its batch and its state can be split.
       dtype: the number format in which the model computes.
       blocks: number of identical blocks that the lever `remat` recomputes; 0: none.
-      named: whether the blocks name their activations, so that `remat` can select them (`levers.remat.NAMES`).
+      named: whether the blocks name their activations, so that `remat` can select them (`levers.ACTIVATIONS`).
       micro_batches: the number of equal parts of the batch. Their gradients are computed one after the other and
         averaged.
       loss_scale: optimizer state -> factor of the loss during differentiation, which the optimizer divides out again.

@@ -17,12 +17,24 @@ from jaxlib import xla_client
 from ml_collections import ConfigDict
 
 from jaxbench import discovery, parallel
-from jaxbench.catalog import compiler_options as option_catalog
 from jaxbench.core.program import Program, keep_barriers, without
 from jaxbench.core.workload import KEY, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.levers import ACCUMULATE, DEFAULTS, EXECUTION, MESH, PART, REDUCTION, REMAT, SCHEDULE, SEQUENCE_PARALLEL
-from jaxbench.levers.compiler import COMPILER, Options, require_platform
+from jaxbench.levers import (
+    ACCUMULATE,
+    COMPILER,
+    DEFAULTS,
+    EXECUTION,
+    MESH,
+    PART,
+    REDUCTION,
+    REMAT,
+    SCHEDULE,
+    SEQUENCE_PARALLEL,
+    Options,
+    option_sets,
+    require_platform,
+)
 from jaxbench.machine.start import settle_jax
 from jaxbench.parallel import data_parallel
 from jaxbench.workloads import inspection
@@ -204,5 +216,5 @@ def _known() -> list[str]:
     """The options of this XLA, and those of the catalogue."""
     owner = xla_client.CompileOptions()  # must outlive the text of its part
     text = repr(owner.executable_build_options.debug_options)
-    catalogued = (word for each in option_catalog.sets().values() for word in each.options.split())
+    catalogued = (word for each in option_sets().values() for word in each.options.split())
     return [*(word.partition("=")[0] for word in catalogued), *re.findall(r"^(xla_\w+): ", text, re.MULTILINE)]

@@ -20,7 +20,7 @@ from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import ATTENTIONS, CompileReport
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.hlo import collective_counts, operations, product_flops
+from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads import flops
@@ -124,7 +124,7 @@ def compile_step(
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
     module = parse(hlo)
     # XLA's own count omits products that its CPU compiler hands to a library, so the text is counted, too.
-    counted = product_flops.count(module)
+    counted = operations.count(module)
     products = None if counted is None else counted * devices  # the text is the program of one device
     report = CompileReport(
         trace_s=traced_at - start if trace else None,

@@ -12,7 +12,7 @@ import dataclasses
 from functools import partial
 from pathlib import Path
 
-from jaxbench.analysis import lever_results, load, quantities, stragglers
+from jaxbench.analysis import gates, lever_results, quantities, stragglers
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
 from jaxbench.features.ablations import waterfall
@@ -20,7 +20,7 @@ from jaxbench.levers import LEVERS
 from jaxbench.report import page, table
 from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Position, Table, take
 from jaxbench.statistics.bootstrap import Estimate
-from jaxbench.statistics.contended import wall_s
+from jaxbench.statistics.timing import wall_s
 
 T, L, C = Kind.TRAINING, Kind.LEVERS, Kind.CASES
 ID, QUALITY = Position.IDENTITY, Position.QUALITY
@@ -77,7 +77,7 @@ def _measured_s(row: Row) -> float | None:
 
 def _load(name: str) -> Get:
     """One number of the load of a point."""
-    return lambda row: getattr(load.of(row.point), name)
+    return lambda row: getattr(gates.load_of(row.point), name)
 
 
 def _devices(row: Row) -> str:

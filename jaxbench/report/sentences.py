@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import gates, load
+from jaxbench.analysis import gates
 from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.headline import Control, half_widths
 from jaxbench.analysis.points import MeasuredPoint
@@ -17,23 +17,23 @@ from jaxbench.analysis.quantities import devices, scaled, seconds
 from jaxbench.analysis.run_rows import Row, state
 from jaxbench.catalog import jax_settings
 from jaxbench.digits import digits
-from jaxbench.levers.compiler import every_set
+from jaxbench.levers import every_set
 from jaxbench.records.manifest import Auto, LookEntry, Manifest
-from jaxbench.statistics.contended import MOST_TAKEN
 from jaxbench.statistics.looks import HALF_WIDTH
+from jaxbench.statistics.timing import MOST_TAKEN
 
 MOSTLY = 0.5  # a point is named if more than this share of its rounds was contended
 
 
 def load_warnings(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[str]:
     """Warnings about contention with other programs during the run; [] without any."""
-    disturbed = [point for point in points if load.of(point).contended > MOSTLY]
+    disturbed = [point for point in points if gates.load_of(point).contended > MOSTLY]
     sentences = []
     if disturbed:
         names = ", ".join(point.point for point in disturbed[:4])
         names += f" and {len(disturbed) - 4} more" if len(disturbed) > 4 else ""
         # One reason stands for all: it has the numbers of a round, which would differ from point to point.
-        reason = next(filter(None, (load.contended(disturbed[0], each) for each in disturbed[0].every_round)))
+        reason = next(filter(None, (gates.why_contended(disturbed[0], each) for each in disturbed[0].every_round)))
         sentences.append(f"Other programs used the machine in most rounds of {names}: in one of them, {reason}.")
     if shared := manifest.get("shared_with"):
         sentences.append(f"The machine was shared on purpose (--share_machine) with {shared}.")
@@ -54,7 +54,7 @@ def machine_description(manifest: Manifest, points: Sequence[MeasuredPoint]) -> 
         parts.append(f"the reference product takes {digits(1e3 * product)} ms on a core")
     elif facts:  # an older manifest has no identity at all, and never tried
         parts.append("the reference product was not measured, because the machine was busy")
-    others = taken([load.of(point) for point in points])
+    others = taken([gates.load_of(point) for point in points])
     # Workers may have other variables than their parent: those of the child that measured count.
     environments = [manifest.get("environment") or {}]
     environments += [worker.get("environment") or {} for worker in manifest.get("workers", {}).values()]
@@ -62,7 +62,7 @@ def machine_description(manifest: Manifest, points: Sequence[MeasuredPoint]) -> 
     return [f"{', '.join(parts)}.", *load_of_others, *jax_settings.sentences(environments)]
 
 
-def taken(states: Sequence[load.Load]) -> str:
+def taken(states: Sequence[gates.Load]) -> str:
     """The share of CPU time that other programs and the hypervisor took, as a clause (medians over points); "" if
     unknown."""
     words = {"others": "other processes took", "steal": "the hypervisor took"}
@@ -139,7 +139,7 @@ def _reasons(points: Sequence[MeasuredPoint], controls: Sequence[Control]) -> li
     """A sentence on why the intervals are wide, as far as the run shows it; [] if it does not."""
     floor = max((control.aa_spread for control in controls), default=0.0)
     same = f"the A/A spread (same program measured twice) is up to {100 * floor:.1f} %" if floor else ""
-    others = taken([load.of(point, point.rounds) for point in points])
+    others = taken([gates.load_of(point, point.rounds) for point in points])
     reasons = " and ".join(filter(None, (others, same)))
     return [f"Why so wide: {reasons}."] if reasons else []
 

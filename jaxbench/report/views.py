@@ -10,7 +10,7 @@ from pathlib import Path
 from jaxbench import features
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.report.drawing import canvas
-from jaxbench.report.drawing.plot import Plot
+from jaxbench.report.drawing.canvas import Plot
 from jaxbench.report.page import Picture
 from jaxbench.report.run_report import RunReport
 

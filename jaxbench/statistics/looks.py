@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxbench.core.schema import PointRecord, Record, RoundRecord
 from jaxbench.records.manifest import Plan
-from jaxbench.statistics import contended, turns
+from jaxbench.statistics import timing, turns
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, BootstrapSamples, Unit
 from jaxbench.statistics.timing import elapsed_s, round_medians, session
 
@@ -78,7 +78,7 @@ class Look:
         return self.claims[0].half_width if self.claims else math.inf
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest keeps a look (`sweep.job.Automatic`). rounds: that the points of the widest claim share."""
+        """As the manifest keeps a look (`sweep.workers.Automatic`). rounds: those of the widest claim."""
         known = round(self.half_width, 5) if math.isfinite(self.half_width) else None
         point, rounds = (self.claims[0].point, self.claims[0].rounds) if self.claims else ("", 0)
         return {
@@ -111,7 +111,7 @@ def look(plan: Plan, records: Iterable[Record], *, sets: int, failed: Collection
     # On accelerators the load of the CPUs does not slow down a step, so no round is left out.
     if plan.get("platform") == "cpu":
         claiming = [name for name, about in points.items() if rounds[name] and not about.get("explains")]
-        left = contended.counted({name: list(of.values()) for name, of in rounds.items()}, claiming)
+        left = timing.counted({name: list(of.values()) for name, of in rounds.items()}, claiming)
         rounds = {name: {(session(each), each.round): each for each in left[name]} for name in rounds}
     work = {r.point: r.passport.flops_per_step for r in records if isinstance(r, PointRecord)}
     values = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxbench.features.cards.redact import redact_text
+from jaxbench.features.cards.card import redact_text
 
 FINISH_S = 15.0  # a stopped command has this long to write its records before it is killed
 # The outcome by exit code. None means that the time ran out; other codes mean BROKEN.

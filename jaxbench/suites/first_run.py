@@ -28,7 +28,7 @@ from jaxbench.core import plan
 from jaxbench.core.schema import FailureRecord, PointRecord, ProfileRecord, to_json
 from jaxbench.core.store import MANIFEST, RunFolder, lock_folder, read_document, write_json
 from jaxbench.errors import UserError
-from jaxbench.features.cards.redact import redact
+from jaxbench.features.cards.card import redact
 from jaxbench.features.machine_profile import machine_command
 from jaxbench.machine.start import only_cpu_here
 from jaxbench.parallel import axes

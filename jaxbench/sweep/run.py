@@ -32,7 +32,6 @@ from jaxbench.core import plan
 from jaxbench.core.schema import OWN, needed_bytes
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.errors import UserError
-from jaxbench.levers import compiler
 from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.measure.arm import build_workload, inspected
@@ -44,10 +43,9 @@ from jaxbench.records import identity
 from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint
 from jaxbench.sweep import studies, sweep
-from jaxbench.sweep.job import Automatic, Look, SweepJob, live
 from jaxbench.sweep.progress import AGAIN, GUESS_S, format_s, heartbeat, working
 from jaxbench.sweep.studies import Study, limit
-from jaxbench.sweep.workers import References, Workers
+from jaxbench.sweep.workers import Automatic, Look, References, SweepJob, Workers, live
 
 # A run folder belongs to one machine and one set of software. Continuing it with others would mix two results.
 SAME_SOFTWARE = ("python", "environment", "versions")
@@ -100,7 +98,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
     if unfused and machine["platform"] == "tpu":
         notes.append(f"Left out: {', '.join(unfused)}: {plan.UNFUSED}")
     facts = Plan(measures="levers", swept=list(settings.swept)) if settings.swept else Plan()
-    if compiler_sets := {name: about for point in points for name, about in compiler.named(point.levers).items()}:
+    if compiler_sets := {name: about for point in points for name, about in levers.named_sets(point.levers).items()}:
         facts["compiler_sets"] = compiler_sets
     return Asked(settings, machine, points, notes, facts, live(points, followers))
 
@@ -170,7 +168,7 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Fo
     title = f"{config.experiment}: {size_of(asked)}"
     table = Table(*("point", "compile", "peak memory per device"), title=title)
     seconds: list[float | None] = []
-    every = config.get("strategy") == "all" or compiler.every_set(config)
+    every = config.get("strategy") == "all" or levers.every_set(config)
     with (
         tempfile.TemporaryDirectory() as folder,  # processes need a folder for logs, and a dry run leaves none
         heartbeat(console, lambda: f"{len(seconds)} of {len(asked.points)} points compiled", terminal=True),

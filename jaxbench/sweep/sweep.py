@@ -30,9 +30,17 @@ from jaxbench.processes import messages
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer
-from jaxbench.sweep.job import Automatic, SweepJob
 from jaxbench.sweep.progress import AGAIN, PACE, SweepProgress
-from jaxbench.sweep.workers import References, Workers, affordable, failure_of, note_workers, processes_of
+from jaxbench.sweep.workers import (
+    Automatic,
+    References,
+    SweepJob,
+    Workers,
+    affordable,
+    failure_of,
+    note_workers,
+    processes_of,
+)
 
 # A run with fewer rounds than an interval needs supports no claim about speed. So each point gets all its rounds right
 # after its preparation, and an interrupted run keeps the points that it has finished.

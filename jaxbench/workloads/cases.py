@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import config as config_lib
-from jaxbench import config_fields, discovery
+from jaxbench import discovery
 from jaxbench.core.workload import KEY, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 
@@ -165,7 +165,7 @@ def choose(field: str, text: str, legal: Iterable[str], *, everything: Iterable[
     """Reads a comma-separated choice from a config; "all" is `everything`, or every legal name. Raises UserError."""
     if text.strip() == "all":
         return tuple(legal if everything is None else everything)
-    chosen: tuple[str, ...] = config_fields.names_of(*legal)(field, text)
+    chosen: tuple[str, ...] = config_lib.names_of(*legal)(field, text)
     return chosen
 
 

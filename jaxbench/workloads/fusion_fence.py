@@ -2,9 +2,9 @@
 """A fence around a function: XLA optimizes inside it, and neither fuses nor moves anything across it.
 
 A kernel is measured inside a step that reads one value of its result and changes one value of its argument
-(`parallel/chain.py`). Without a fence, XLA mixes the two. For a chain of elementwise operations it computed the chain
-twice, once for the result and once for the one value read, and copied the argument twice, because it could no longer
-tell which use comes first.
+(`parallel/collectives.py`). Without a fence, XLA mixes the two. For a chain of elementwise operations it computed the
+chain twice, once for the result and once for the one value read, and copied the argument twice, because it could no
+longer tell which use comes first.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ from jax.typing import DTypeLike
 from jaxbench.catalog import hardware
 from jaxbench.core.workload import KEY, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.levers import LEVERS, SIXTEEN_BITS, Reduction
-from jaxbench.levers import remat as remats
+from jaxbench.levers import LEVERS, REMATS, SIXTEEN_BITS, Reduction, named_activations, offloads
 from jaxbench.workloads import flops
 
 # The lever `freeze`: parameters that are not trained leave `params`, and so have no gradient, no optimizer state and no
@@ -308,12 +307,12 @@ def _require_blocks(workload: TrainWorkload, remat: str, platform: str, device_k
         raise UserError(
             f"--config.lever.remat={remat} recomputes identical blocks and '{workload.name}' has none: use none."
         )
-    if remats.named(remat) is not None and not workload.named:
+    if named_activations(remat) is not None and not workload.named:
         raise UserError(
             f"--config.lever.remat={remat} selects activations by name and '{workload.name}' names none: use gpt, or "
-            f"{', '.join(remats.KINDS)}."
+            f"{', '.join(REMATS)}."
         )
-    if remats.offloads(remat) and platform == "cpu":
+    if offloads(remat) and platform == "cpu":
         raise UserError(
             f"--config.lever.remat={remat} moves activations to host memory, where a CPU already has them: use block."
         )

@@ -21,7 +21,7 @@ from jaxbench.analysis.quantities import percent, seconds
 from jaxbench.core.store import RunFolder
 from jaxbench.digits import digits
 from jaxbench.statistics.bootstrap import Estimate
-from jaxbench.statistics.contended import wall_s
+from jaxbench.statistics.timing import wall_s
 from jaxbench.workloads.cases import VIEWS
 
 MI = 2**20

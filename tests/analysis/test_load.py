@@ -7,7 +7,7 @@ import math
 import fabricate
 import pytest
 
-from jaxbench.analysis import load, points
+from jaxbench.analysis import gates, points
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
 
@@ -26,7 +26,7 @@ def one(tmp_path_factory):
 
 
 def of(point, **changes):
-    return load.of(dataclasses.replace(point, rounds=(QUIET, dataclasses.replace(QUIET, round=1, **changes))))
+    return gates.load_of(dataclasses.replace(point, rounds=(QUIET, dataclasses.replace(QUIET, round=1, **changes))))
 
 
 def test_a_quiet_round_is_not_contended(one):
@@ -48,29 +48,29 @@ def test_a_quiet_round_is_not_contended(one):
     ],
 )
 def test_a_contended_round(one, changes, why):
-    assert load.contended(one, dataclasses.replace(QUIET, **changes)) == why
+    assert gates.why_contended(one, dataclasses.replace(QUIET, **changes)) == why
     assert of(one, **changes).contended == (0.5 if why else 0.0)
 
 
 def test_a_device_that_waits_by_nature_is_judged_by_others_alone(one):
     idle = dataclasses.replace(QUIET, cpu_s=(0.5, 1.0))
     for changes in ({"platform": "gpu"}, {"devices": 2}, {"levers": {"input": "pipeline"}}):
-        assert load.contended(dataclasses.replace(one, **changes), idle) == ""
+        assert gates.why_contended(dataclasses.replace(one, **changes), idle) == ""
     busy = dataclasses.replace(idle, others_s=(1.0, 0.5))
-    assert load.contended(dataclasses.replace(one, devices=2), busy)
-    assert load.contended(dataclasses.replace(one, platform="gpu"), busy) == ""
+    assert gates.why_contended(dataclasses.replace(one, devices=2), busy)
+    assert gates.why_contended(dataclasses.replace(one, platform="gpu"), busy) == ""
 
 
 def test_old_records_say_nothing(one):
     old = dataclasses.replace(QUIET, cpu_s=(), switches=(), others_s=(), steal_s=(), cpus=0)
     for rounds in ((old,), ()):
-        assert math.isnan(load.of(dataclasses.replace(one, rounds=rounds)).contended)
-    assert load.contended(one, old) == ""
+        assert math.isnan(gates.load_of(dataclasses.replace(one, rounds=rounds)).contended)
+    assert gates.why_contended(one, old) == ""
 
 
 def test_a_system_that_names_only_processor_time(one):
     half = dataclasses.replace(QUIET, others_s=(), steal_s=())
-    found = load.of(dataclasses.replace(one, rounds=(half,)))
+    found = gates.load_of(dataclasses.replace(one, rounds=(half,)))
     assert found.contended == 0.0 and math.isnan(found.others) and math.isnan(found.steal)
 
 

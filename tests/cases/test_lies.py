@@ -26,7 +26,7 @@ from jaxbench.cases.case_bench import CaseBench
 from jaxbench.cases.placement import place
 from jaxbench.cases.runnable import Runnable
 from jaxbench.core.store import RunFolder, write_json
-from jaxbench.parallel import chain
+from jaxbench.parallel import collectives
 
 PRODUCT = '''"""One matrix product."""
 import jax.numpy as jnp
@@ -156,14 +156,14 @@ def test_a_result_that_the_compiler_removes(tmp_path: Path, monkeypatch: pytest.
     """A step that does not carry its result: neither calls nor loop compute anything."""
     honest = runnable.kernel_chain
 
-    def forgetful(workload: Any, device: Any) -> chain.Chain:
+    def forgetful(workload: Any, device: Any) -> collectives.Chain:
         whole = honest(workload, device)
 
         def step(state: Any, batch: Any) -> tuple[Any, None]:
             whole.step(state, batch)
             return state, None
 
-        return chain.Chain(
+        return collectives.Chain(
             step=step, draw=whole.draw, wrong=whole.wrong, values=whole.values, zeros=whole.zeros, mesh=whole.mesh
         )
 

@@ -12,7 +12,7 @@ import pytest
 
 from jaxbench.cases import runnable
 from jaxbench.core.clock import Timer
-from jaxbench.parallel.chain import feed_back
+from jaxbench.parallel.collectives import feed_back
 from jaxbench.workloads import TransferWorkload
 from jaxbench.workloads.cases import TRANSFERS, Array, KernelWorkload
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import jax
 import pytest
 
-from jaxbench.catalog import compiler_options, hardware, published, rows, targets
+from jaxbench import levers
+from jaxbench.catalog import hardware, published, rows, targets
 from jaxbench.errors import UserError
-from jaxbench.levers.compiler import COMPILER
+from jaxbench.levers import COMPILER
 
 SOURCES = {row["id"]: row for row in rows("published/SOURCES.csv")}
 
@@ -161,14 +162,14 @@ def test_a_count_that_no_slice_has():
         targets.parse("h100:2x6").part(8)
 
 
-SETS = compiler_options.sets()
+SETS = levers.option_sets()
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_set_is_legal_and_its_options_are_of_its_platform(name):
     options, platform = COMPILER.read(name), SETS[name].platform
-    assert options and SETS[name].source and name in compiler_options.names(platform)
-    of = {compiler_options.platform_of(option) for option in options}
+    assert options and SETS[name].source and name in levers.set_names(platform)
+    of = {levers.platform_of(option) for option in options}
     assert platform in of and of <= {platform, None}
 
 
@@ -189,5 +190,5 @@ def known(name: str) -> bool:
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
 def test_this_xla_knows_the_options(platform):
     """All but one set; its options were renamed between the oldest and the newest supported release."""
-    unknown = {name for name in compiler_options.names(platform) if not known(name)}
+    unknown = {name for name in levers.set_names(platform) if not known(name)}
     assert unknown in ([{"pipelined"}, {"pipelined_legacy"}] if platform == "gpu" else [set()])

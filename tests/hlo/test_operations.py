@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxbench.hlo import product_flops
+from jaxbench.hlo import operations
 from jaxbench.hlo.module import Module, parse
 from jaxbench.hlo.operations import OperationClassifier, stem
 
@@ -163,20 +163,18 @@ def compiled(function, *arguments):
 
 
 def test_a_product_inside_a_fusion_is_two_flops_per_multiply_add():
-    assert product_flops.count(compiled(lambda x, w: jnp.tanh(x @ w + 1), X, W)) == EACH
+    assert operations.count(compiled(lambda x, w: jnp.tanh(x @ w + 1), X, W)) == EACH
 
 
 def test_removed_products_are_not_counted():
-    assert product_flops.count(compiled(lambda x, w: (x @ w, x)[1] + 1, X, W)) == 0
+    assert operations.count(compiled(lambda x, w: (x @ w, x)[1] + 1, X, W)) == 0
     gradient = jax.grad(lambda w, x: jnp.sum(jnp.tanh(jax.lax.stop_gradient(x @ w) @ w)))
-    assert (
-        product_flops.count(compiled(gradient, W, X)) == 3 * EACH
-    )  # two products forward, one back: the first is frozen
+    assert operations.count(compiled(gradient, W, X)) == 3 * EACH  # two products forward, one back: the first is frozen
 
 
 def test_a_loop_counts_as_often_as_it_runs():
     assert (
-        product_flops.count(compiled(lambda x, w: jax.lax.fori_loop(0, 7, lambda i, x: jnp.sin(x @ w), x), X, W))
+        operations.count(compiled(lambda x, w: jax.lax.fori_loop(0, 7, lambda i, x: jnp.sin(x @ w), x), X, W))
         == 7 * EACH
     )
 
@@ -185,14 +183,14 @@ def test_a_loop_of_unknown_length_is_not_guessed():
     def function(x, w):
         return jax.lax.while_loop(lambda x: x[0, 0] < 9, lambda x: jnp.sin(x @ w) + x, x)
 
-    assert product_flops.count(compiled(function, X, W)) is None
+    assert operations.count(compiled(function, X, W)) is None
 
 
 def test_the_dearer_branch_counts():
     def function(go, x, w):
         return jax.lax.cond(go, lambda: x @ w @ w, lambda: x @ w)
 
-    assert product_flops.count(compiled(function, True, X, W)) == pytest.approx(2 * EACH)
+    assert operations.count(compiled(function, True, X, W)) == pytest.approx(2 * EACH)
 
 
 @pytest.mark.parametrize(("stride", "groups"), [(1, 1), (2, 1), (1, 2)])
@@ -210,7 +208,7 @@ def test_a_convolution(stride, groups):
         )
 
     side = 8 // stride
-    assert product_flops.count(compiled(convolve, image, kernel)) == 2.0 * 2 * side * side * 6 * 9 * 4 / groups
+    assert operations.count(compiled(convolve, image, kernel)) == 2.0 * 2 * side * side * 6 * 9 * 4 / groups
 
 
 def test_the_library_calls_of_a_gpu_count_by_what_they_contract_and_slide():
@@ -226,7 +224,7 @@ def test_the_library_calls_of_a_gpu_count_by_what_they_contract_and_slide():
   ROOT %p = (f32[4,8,16]) custom-call(%a, %b), custom_call_target="__cublas$lt$matmul", backend_config={{{dims}}}
 }}
 """
-    assert product_flops.count(parse(text)) == 2.0 * 8 * 28 * 28 * 16 * 25 + 2.0 * 4 * 8 * 16 * 32
+    assert operations.count(parse(text)) == 2.0 * 8 * 28 * 28 * 16 * 25 + 2.0 * 4 * 8 * 16 * 32
 
 
 @pytest.mark.parametrize(
@@ -234,4 +232,4 @@ def test_the_library_calls_of_a_gpu_count_by_what_they_contract_and_slide():
     ['ENTRY %m () -> f32[] {\n  ROOT %g = f32[8]{0} custom-call(%a), custom_call_target="__cublas$gemm"\n}\n', ""],
 )
 def test_information_missing_in_the_text_is_unknown(text):
-    assert product_flops.count(parse(text)) is None
+    assert operations.count(parse(text)) is None

@@ -19,7 +19,6 @@ FLOORS = (
     {"hlo"},
     {"discovery", "levers"},
     {"command_form"},
-    {"config_fields"},
     {"config"},
     {"machine"},
     {"processes"},
@@ -65,7 +64,7 @@ CONCLUDING = {"analysis", "figures", "page", "sentences"}
 WITHOUT_JAX = {
     "audit": {"checks", "table", "work"},
     "ablations": {"loss_sentences", "waterfall"},
-    "cards": {"card", "gallery", "redact"},
+    "cards": {"card", "gallery"},
     "comparison": {"calibration", "comparable", "comparison", "judge", "ratio", "sequential"},
     "forecast": {"advice", "advice_page", "estimate", "forecasts", "network", "schedule", "work"},
     "training": {"goodput", "trainings"},

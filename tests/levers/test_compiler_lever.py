@@ -12,7 +12,6 @@ from experiment_cases import MACHINE, composed, measure, points_of
 
 from jaxbench import config as config_lib
 from jaxbench import levers
-from jaxbench.catalog import compiler_options
 from jaxbench.core import plan
 from jaxbench.core.bench import Bench
 from jaxbench.errors import Unsupported, UserError
@@ -22,7 +21,7 @@ from jaxbench.processes.server import StageError
 from jaxbench.report import sentences
 
 ONE = {"mesh.devices": "1", "scaling": "strong"}
-CPU = compiler_options.names("cpu")
+CPU = levers.set_names("cpu")
 
 
 def arms(text: str, **more: str) -> list[levers.Arm]:
@@ -36,7 +35,7 @@ def test_every_set_of_the_platform_is_an_arm_once():
     assert [arm.levers["compiler"] for arm in made] == ["default", "fast_math", *(n for n in CPU if n != "fast_math")]
     assert [arm.name for arm in made] == [f"compiler={arm.levers['compiler']}" for arm in made]
     assert [a.levers["compiler"] for a in plan.possible(arms("all"), {**MACHINE, "platform": "gpu"})] == (
-        compiler_options.names("gpu")
+        levers.set_names("gpu")
     )
 
 

@@ -15,7 +15,7 @@ from thin import thin
 
 from jaxbench.catalog import targets
 from jaxbench.core import expected_communication
-from jaxbench.hlo import collective_counts, product_flops
+from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.parallel import optimizer
@@ -78,7 +78,7 @@ def test_every_loop_has_a_length(name, target):
 def test_the_products_of_a_tpu_are_those_of_the_formula(name):
     """Its compiler emits some as windows with mostly padding; a cnn had 2.1 times its FLOPs."""
     workload, program = built(name)
-    counted = product_flops.count(parse(cases.text(cases.BY_NAME[name], "v5e:2x4")))
+    counted = operations.count(parse(cases.text(cases.BY_NAME[name], "v5e:2x4")))
     assert counted is not None
     formula = example_flops(workload) * cases.BATCH / program.mesh.size
     assert counted == pytest.approx(formula, rel=0.15)

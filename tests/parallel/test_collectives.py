@@ -20,9 +20,8 @@ from jaxbench.errors import UserError
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import parse
 from jaxbench.machine.mesh import groups
-from jaxbench.parallel import chain as chain_lib
 from jaxbench.parallel import collectives
-from jaxbench.parallel.chain import Chain
+from jaxbench.parallel.collectives import Chain
 from jaxbench.workloads import CollectiveWorkload
 from jaxbench.workloads.cases import COLLECTIVES
 
@@ -44,7 +43,7 @@ def make(op: str, grouping: Any = WHOLE, *, dtype: str = "float32", payload_byte
 
 
 def compiled(chain: Chain, *, loop: bool = False) -> Any:
-    function = chain_lib.loop(chain.step) if loop else chain.step
+    function = collectives.loop(chain.step) if loop else chain.step
     with jax.set_mesh(chain.mesh):
         jitted = jax.jit(function, donate_argnums=0, keep_unused=True)
         return jitted.lower(*chain.draw(0), *([count(chain, 1)] if loop else [])).compile()

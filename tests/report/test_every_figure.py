@@ -347,7 +347,7 @@ def test_a_report_draws_the_title_that_is_asked_for(tmp_path: Path) -> None:
 
 FOLDER = Path(figures_views.__path__[0])
 NEW = """
-from jaxbench.report.drawing.plot import plot
+from jaxbench.report.drawing.canvas import plot
 @plot("brand_new", views=("training",), order=-1)
 def draw_brand_new(run):
     "a test"

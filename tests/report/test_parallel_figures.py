@@ -21,7 +21,7 @@ from jaxbench.core.store import RunFolder
 from jaxbench.features.ablations import waterfall
 from jaxbench.report import run_report
 from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.drawing.families import received_bytes
+from jaxbench.report.drawing.series import received_bytes
 from jaxbench.report.figures import memory, model_parallel
 from jaxbench.report.figures.memory import draw_zero
 from jaxbench.report.figures.model_parallel import (

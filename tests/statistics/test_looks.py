@@ -13,12 +13,12 @@ import fabricate
 import numpy as np
 import pytest
 
-from jaxbench.analysis import headline, load, points, run_rows
+from jaxbench.analysis import gates, headline, points, run_rows
 from jaxbench.core import store
 from jaxbench.core.schema import RoundRecord
 from jaxbench.core.store import RunFolder
 from jaxbench.report import run_report, sentences
-from jaxbench.statistics import contended, looks
+from jaxbench.statistics import looks, timing
 from jaxbench.statistics.bootstrap import OPTIONAL_STOPPING, BootstrapSamples
 from jaxbench.statistics.timing import elapsed_s
 
@@ -305,7 +305,7 @@ def test_contended_rounds_leave_the_efficiency_as_it_is_without_a_neighbour(tmp_
     assert (row.timing.rounds, len(row.point.left_out), len(row.point.every_round)) == (12, 4, 16)
     assert row.efficiency.value == pytest.approx(quiet.efficiency.value, rel=0.01)
     assert row.efficiency.half_width < 2 * quiet.efficiency.half_width
-    all_rounds, counted = load.of(row.point), load.of(row.point, row.point.rounds)
+    all_rounds, counted = gates.load_of(row.point), gates.load_of(row.point, row.point.rounds)
     assert (all_rounds.contended, counted.contended, counted.others) == (0.25, 0.0, 0.0)
     assert all_rounds.others == pytest.approx(0.2, abs=0.1), "8 of 20 seconds at a half of the CPUs"
 
@@ -339,8 +339,8 @@ def test_more_rounds_replace_those_that_do_not_count():
 
 def test_rounding_by_ticks_of_the_kernel_is_nobody():
     (record,) = measured(WHOLE[:1], 1, {})
-    assert not contended.taken_by(neighbour(record, 0.042, 1)) and contended.taken_by(neighbour(record, 0.043, 1))
-    assert not contended.taken_by(dataclasses.replace(record, others_s=(1.0,))), "the number of CPUs is unknown"
+    assert not timing.taken_by(neighbour(record, 0.042, 1)) and timing.taken_by(neighbour(record, 0.043, 1))
+    assert not timing.taken_by(dataclasses.replace(record, others_s=(1.0,))), "the number of CPUs is unknown"
 
 
 def test_a_run_without_points_has_no_rounds_to_leave_out():

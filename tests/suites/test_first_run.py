@@ -15,7 +15,7 @@ from rich.console import Console
 
 from jaxbench.core.store import lock_folder
 from jaxbench.errors import UserError
-from jaxbench.features.cards import redact
+from jaxbench.features.cards import card
 from jaxbench.machine import manifest
 from jaxbench.suites import first_run
 from jaxbench.suites.command import Ended
@@ -63,7 +63,7 @@ def somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "probe", lambda platform: MACHINE)
     monkeypatch.setattr(first_run, "all_of", lambda machine: ASKED)
     monkeypatch.setattr(first_run.signal, "signal", lambda number, action: None)
-    monkeypatch.setattr(redact.socket, "gethostname", lambda: "brunel-7")
+    monkeypatch.setattr(card.socket, "gethostname", lambda: "brunel-7")
 
 
 def run(folder: Path, stand: Stand) -> tuple[bool, dict[str, Any], str]:

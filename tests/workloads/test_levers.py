@@ -18,7 +18,7 @@ from jaxbench import parallel
 from jaxbench.core import expected_communication, reference
 from jaxbench.core.program import create_state, gradients
 from jaxbench.errors import UserError
-from jaxbench.levers import REMAT, remat
+from jaxbench.levers import REMAT, REMAT_PRESETS, offloads
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx, levers
@@ -518,10 +518,10 @@ def test_what_is_kept_is_not_computed_again():
     assert products("block") == products("full")
 
 
-@pytest.mark.parametrize("value", thin(["names:decoder_layer_input+mlpwo", *remat.PRESETS], 1))
+@pytest.mark.parametrize("value", thin(["names:decoder_layer_input+mlpwo", *REMAT_PRESETS], 1))
 @pytest.mark.parametrize("model", thin([LLAMA, {}, {"model.experts": 2}], 1))
 def test_the_gradient_does_not_depend_on_it(value, model):
-    if remat.offloads(value):
+    if offloads(value):
         pytest.skip("a CPU has no other memory")
     (plain, params), (function, _) = gradient_named("none", **model), gradient_named(value, **model)
     for x, y in zip(*(jax.tree.leaves(jax.jit(each)(params)) for each in (plain, function)), strict=True):

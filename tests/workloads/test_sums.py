@@ -23,7 +23,7 @@ from jaxbench.core.program import create_state, gradients, update
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.measure import arm
 from jaxbench.workloads import Field, from_sums, sharding_context
-from jaxbench.workloads.sums import forest, kmeans, regression, tables, trees
+from jaxbench.workloads.sums import adapt, forest, kmeans, regression, trees
 
 ROWS, DEPTH = 300, 3
 SETTINGS = trees.TreeSettings(columns=4, depth=DEPTH, l2=1 / ROWS, min_hessian=2 / ROWS)
@@ -93,8 +93,8 @@ def test_strategies_agree_and_send_the_sums_alone(name, strategy):
 
 
 def test_ridge_is_the_answer_of_the_normal_equations():
-    rows = np.asarray(tables.higgs_like(jax.random.PRNGKey(3), 500))
-    workload = regression.ridge("r", columns=28, l2=0.1, draw=tables.higgs_like)
+    rows = np.asarray(adapt.higgs_like(jax.random.PRNGKey(3), 500))
+    workload = regression.ridge("r", columns=28, l2=0.1, draw=adapt.higgs_like)
     params, losses = stepped(workload, rows, 2)
     x, y = np.hstack([rows[:, :-1], np.ones((500, 1))]).astype(np.float64), rows[:, -1]
     penalty = np.diag([*[0.1 * 500] * 28, 0.0])
@@ -104,8 +104,8 @@ def test_ridge_is_the_answer_of_the_normal_equations():
 
 
 def test_logistic_regression_finds_where_the_gradient_is_zero():
-    rows = np.asarray(tables.higgs_like(jax.random.PRNGKey(3), 500))
-    workload = regression.logistic("r", columns=28, l2=0.01, draw=tables.higgs_like)
+    rows = np.asarray(adapt.higgs_like(jax.random.PRNGKey(3), 500))
+    workload = regression.logistic("r", columns=28, l2=0.01, draw=adapt.higgs_like)
     weights = np.float64(stepped(workload, rows, 30)[0]["weights"])
     x, y = np.hstack([rows[:, :-1], np.ones((500, 1))]).astype(np.float64), rows[:, -1]
     gradient = x.T @ (1 / (1 + np.exp(-x @ weights)) - y) / 500 + 0.01 * weights * (np.arange(29) < 28)
@@ -114,9 +114,9 @@ def test_logistic_regression_finds_where_the_gradient_is_zero():
 
 def test_scikit_learn_finds_the_same():
     cluster, linear = (pytest.importorskip(f"sklearn.{room}") for room in ("cluster", "linear_model"))
-    rows = np.asarray(tables.higgs_like(jax.random.PRNGKey(3), 500))
+    rows = np.asarray(adapt.higgs_like(jax.random.PRNGKey(3), 500))
     ridge = linear.Ridge(alpha=0.1 * 500).fit(rows[:, :-1], rows[:, -1])
-    params, _ = stepped(regression.ridge("r", columns=28, l2=0.1, draw=tables.higgs_like), rows)
+    params, _ = stepped(regression.ridge("r", columns=28, l2=0.1, draw=adapt.higgs_like), rows)
     np.testing.assert_allclose(params["state"]["weights"], [*ridge.coef_, ridge.intercept_], atol=1e-5)
     rows = np.asarray(kmeans.drawn(jax.random.PRNGKey(1), 300, clusters=5, columns=3))
     workload = kmeans.workload("k", clusters=5, columns=3)
@@ -198,7 +198,7 @@ def test_sums_that_are_none_are_refused_in_one_sentence():
 def test_a_bad_table_is_refused_in_one_sentence(columns, target, words):
     columns = np.array(columns, dtype=object) if isinstance(columns, list) else columns
     with pytest.raises(UserError, match=words):
-        tables.checked(columns, np.asarray(target))
+        adapt.checked(columns, np.asarray(target))
 
 
 def derivatives(loss, margin, target):
@@ -264,7 +264,7 @@ def test_devices_send_the_histograms_alone(strategy):
     config = experiment_cases.composed("gbdt", batch=64, strategy=strategy, scaling="strong", explain="off")
     config.mesh.devices = "2"
     (record,) = experiment_cases.measure("gbdt", config)
-    numbers = 2 * 2 ** (3 - 1) * tables.COLUMNS * trees.BINS
+    numbers = 2 * 2 ** (3 - 1) * adapt.COLUMNS * trees.BINS
     assert record.passport.expected_gradient_bytes == 4 * numbers
     (collectives,) = [check for check in record.checks if check.name == "collectives"]
     assert collectives.ok and collectives.value == numbers
@@ -289,13 +289,11 @@ def test_as_accurate_as_lightgbm():
 @pytest.mark.full
 def test_a_forest_of_unlike_trees_is_better_than_one_and_as_good_as_scikit_learns():
     ensemble = pytest.importorskip("sklearn.ensemble")
-    raw, other = (
-        np.asarray(tables.higgs_like(jax.random.PRNGKey(seed), rows)) for seed, rows in ((0, 4000), (1, 8000))
-    )
+    raw, other = (np.asarray(adapt.higgs_like(jax.random.PRNGKey(seed), rows)) for seed, rows in ((0, 4000), (1, 8000)))
     cuts = trees.edges(raw[:, :-1])
     rows = np.column_stack([trees.binned(raw[:, :-1], cuts), raw[:, -1].astype(np.uint8)])
     bins, truth = trees.binned(other[:, :-1], cuts), other[:, -1] > 0
-    of = forest.settings(columns=tables.COLUMNS, depth=6, min_rows=1e-3)
+    of = forest.settings(columns=adapt.COLUMNS, depth=6, min_rows=1e-3)
     grown = sums_growing.fit_forest(of, rows, count=24, tried=5)
     (one, *_), all_ = (jax.tree.map(lambda leaf: leaf[:1], grown),), grown
     accuracy = [np.mean((forest.predicted(of, each, bins) > 0.5) == truth) for each in (one, all_)]
@@ -305,7 +303,7 @@ def test_a_forest_of_unlike_trees_is_better_than_one_and_as_good_as_scikit_learn
 
 
 def test_each_node_of_a_forest_chooses_among_its_own_columns():
-    of = forest.settings(columns=tables.COLUMNS, depth=3, min_rows=1e-3)
+    of = forest.settings(columns=adapt.COLUMNS, depth=3, min_rows=1e-3)
     rows = np.asarray(trees.drawn(jax.random.PRNGKey(0), 500))
     roots = np.asarray(sums_growing.fit_forest(of, rows, count=24, tried=1)["column"])[:, 0]
     assert len(set(roots)) > 8 and roots.min() >= 0
@@ -350,7 +348,7 @@ def test_several_classes_are_those_of_a_plain_reference() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*tables.CARRIED[:1], *(pytest.param(n, marks=pytest.mark.full) for n in tables.CARRIED[1:])]
+    "name", [*adapt.CARRIED[:1], *(pytest.param(n, marks=pytest.mark.full) for n in adapt.CARRIED[1:])]
 )
 def test_it_learns_a_table_of_scikit_learns(name: str) -> None:
     changes = {"model.trees": 10, "model.table": name, "model.depth": 3, "model.rate": 0.3}
@@ -386,11 +384,11 @@ def test_a_csv_of_ones_own(tmp_path: Path, text: str, words: str | None) -> None
     path = tmp_path / "mine.csv"
     path.write_text(text)
     if words is None:
-        found = tables.load(tables.DRAWN, str(path))
+        found = adapt.load(adapt.DRAWN, str(path))
         assert found.name == "mine.csv" and found.classes == 2 and found.rows.tolist() == [[1, 2, 0], [3, 4, 1]]
         return
     with pytest.raises(UserError, match=words):
-        tables.load(tables.DRAWN, str(path))
+        adapt.load(adapt.DRAWN, str(path))
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,8 @@ from jaxbench.features.ablations.waterfall import (
 )
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import GREY
-from jaxbench.report.drawing.plot import plot
 from jaxbench.report.run_report import RunReport
 from jaxbench.statistics.bootstrap import Estimate
 

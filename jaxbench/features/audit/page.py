@@ -16,7 +16,7 @@ from jaxbench.features.audit import checks, table
 from jaxbench.features.audit.checks import CANNOT_TELL, CONSISTENT, INCONSISTENT, KINDS, LIMIT, Audited
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas, marks, shapes
-from jaxbench.report.drawing.plot import plot
+from jaxbench.report.drawing.canvas import plot
 from jaxbench.report.page import Page, Picture, Purpose, Section
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill, share, to_csv
 from jaxbench.statistics.bootstrap import Estimate

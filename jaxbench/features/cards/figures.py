@@ -12,9 +12,8 @@ from matplotlib.typing import LineStyleType
 
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, entitle
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.report.drawing.plot import plot
 
 _CARDS_STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}
 _ACROSS = 3  # panels in a row

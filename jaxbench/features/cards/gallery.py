@@ -20,7 +20,7 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.features.cards import card as cards_lib
 from jaxbench.features.cards.card import Card
 from jaxbench.features.cards.figures import CardCurve, draw_cards
-from jaxbench.features.comparison.sentences import clean
+from jaxbench.features.comparison.page import clean
 from jaxbench.records import identity
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.marks import Mark

@@ -14,14 +14,13 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator
 
 from jaxbench.features.ablations.figures import WATERFALL_MOST, handles, panel, remarks
-from jaxbench.features.comparison import sentences as words
+from jaxbench.features.comparison import page
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, round_ticks
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import COLOURS, GREY
-from jaxbench.report.drawing.plot import plot
 
 LIMIT = 40
 BAND = "#e8e8e8"
@@ -48,13 +47,13 @@ def draw_verdicts(comparison: Comparison) -> Figure | None:
     _axis(axes, rows, answers)
     for y, answer in enumerate(rows):
         _row(axes, y, answer, overall=answer is answers.overall)
-    sheet.names(axes, [short(drawable(words.named(answer.name)), 36) for answer in rows])
+    sheet.names(axes, [short(drawable(page.named(answer.name)), 36) for answer in rows])
     if len(rows) > len(shown):  # the last row is the overall answer
         axes.axhline(len(shown) - 0.5, color="black", linewidth=0.6)
         axes.get_yticklabels()[-1].set_fontweight("bold")
-    slow = words.deciding(comparison)
+    slow = page.deciding(comparison)
     at = f" at {len(slow)} of {len(answers.points)} points" if slow else ""
-    title = f"{words.called(answers.metric)}, B over A: {answers.verdict}{at}"
+    title = f"{page.called(answers.metric)}, B over A: {answers.verdict}{at}"
     return sheet.finish(title, _verdicts_handles(rows, answers.margin), _verdicts_notes(comparison, shown))
 
 
@@ -72,7 +71,7 @@ def selected(points: Sequence[Answer]) -> list[Answer]:
 def drawable(text: str) -> str:
     """The text with a question mark for each character that the figures' font lacks: matplotlib would warn of each."""
     known = font_manager.get_font(font_manager.findfont("DejaVu Sans")).get_charmap()
-    return "".join(letter if ord(letter) in known else "?" for letter in words.clean(text))
+    return "".join(letter if ord(letter) in known else "?" for letter in page.clean(text))
 
 
 def _axis(axes: Axes, rows: Sequence[Answer], answers: Answers) -> None:
@@ -88,7 +87,7 @@ def _axis(axes: Axes, rows: Sequence[Answer], answers: Answers) -> None:
     axes.axvspan(*inside, color=BAND, linewidth=0, zorder=0)
     marks.unity(axes)
     left, right = (SLOWER, FASTER) if answers.metric.more_is_better else (FASTER, SLOWER)
-    entitle(axes, x=f"{words.called(answers.metric)}, B over A  (left: B is {left}, right: B is {right})")
+    entitle(axes, x=f"{page.called(answers.metric)}, B over A  (left: B is {left}, right: B is {right})")
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -115,7 +114,7 @@ def _row(axes: Axes, y: int, answer: Answer, *, overall: bool) -> None:
         )  # fmt: skip
     ink = "#333333" if answer.verdict == CANNOT_TELL else colour
     marks.write_at_right(axes, y, answer.verdict, color=ink, fontweight=weight)
-    marks.write_at_right(axes, y, words.ratio(ratio), right=52, fontweight=weight)
+    marks.write_at_right(axes, y, page.shown_ratio(ratio), right=52, fontweight=weight)
 
 
 def _verdicts_handles(rows: Sequence[Answer], margin: float) -> list[Line2D | Patch]:
@@ -132,11 +131,11 @@ def _verdicts_notes(comparison: Comparison, shown: Sequence[Answer]) -> list[str
     """Notes on A and B, on n and the error bars, and on points that are not shown."""
     answers = comparison.answers
     wider = "95 % confidence intervals; verdicts use wider ones"
-    which = "the intervals that verdicts use" if words.paired(answers) else wider
+    which = "the intervals that verdicts use" if page.of_pairs(answers) else wider
     bars = f"error bars: {which}, see docs/STATISTICS.md" if any(a.ratio.has_interval for a in shown) else ""
     few = "no error bar: too few rounds or pairs for one" if any(not a.ratio.has_interval for a in shown) else ""
     large = "large diamond: all points together" if len(answers.points) > 1 and answers.overall.ratio.known else ""
-    sentences = [*map(drawable, words.compared(comparison)), "; ".join(filter(None, [bars, few, large]))]
+    sentences = [*map(drawable, page.compared(comparison)), "; ".join(filter(None, [bars, few, large]))]
     sentences += notes.rest(len(shown), len(answers.points), "points: the slower ones, then the most changed")
     if comparison.left_out:
         count = len(comparison.left_out)

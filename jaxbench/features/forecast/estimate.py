@@ -25,7 +25,7 @@ from jaxbench.features.forecast.forecasts import AT_BEST, COMPILED, ESTIMATED, M
 from jaxbench.features.forecast.network import Hosts, Network, PciePath, alternatives, assumed, slowest
 from jaxbench.features.forecast.schedule import Event, Times
 from jaxbench.features.forecast.work import Chip, Cost
-from jaxbench.levers import PRECISION, REMAT, remat
+from jaxbench.levers import PRECISION, REMAT, recomputes_products
 
 _SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound"
 _ATTENTION = {
@@ -84,7 +84,7 @@ def family(platform: str, levers: Mapping[str, str]) -> str:
     """The family of a program of this suite: tpu, xla_remat (a GPU's that recomputes products) or xla."""
     if platform == "tpu":  # published runs on TPUs are too few to be divided further
         return "tpu"
-    return "xla_remat" if remat.recomputes_products(REMAT.of(levers)) else "xla"
+    return "xla_remat" if recomputes_products(REMAT.of(levers)) else "xla"
 
 
 def program(text: str, mesh: Mapping[str, int], target: Target, *, compiled_for: str = "") -> tuple[Event, ...]:

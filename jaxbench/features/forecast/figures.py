@@ -18,9 +18,8 @@ from jaxbench.features.forecast.forecasts import COMPILED, ForecastRecord
 from jaxbench.report.compiled_report import CompiledReport
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.report.drawing.plot import plot
 
 LIMIT = 48  # most points that fit in the figure: names are unreadable below a line each
 

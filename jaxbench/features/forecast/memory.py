@@ -29,7 +29,7 @@ from jaxbench.core.store import RunFolder
 from jaxbench.digits import digits
 from jaxbench.features.forecast.estimate import SAVES_MEMORY, shared
 from jaxbench.features.forecast.forecasts import ForecastRecord
-from jaxbench.levers.compiler import COMPILER
+from jaxbench.levers import COMPILER
 
 _OPTIONS = {  # by platform
     # One MiB: no program fits, so the compiler must save and refuse.

@@ -2,21 +2,79 @@
 """The seconds of one instruction of a compiled program on a chip, without communication.
 
 For a matrix product, it is the TPU compiler's own estimate of cycles. If the text has none, it is the longer of two
-times: that of a product of its size (`rates`), and its bytes at the memory's rate. For everything else it is the time
-of its bytes, on a GPU with the start of a kernel. The TPU compiler's cycles are not used there: for an addition of two
+times: that of a product of its size (below), and its bytes at the memory's rate. For everything else it is the time of
+its bytes, on a GPU with the start of a kernel. The TPU compiler's cycles are not used there: for an addition of two
 large arrays they imply half of the memory's rate, which real chips exceed.
+
+Products and attention kernels on a GPU take a time by their sizes. A product is divided into tiles, and each
+multiprocessor computes one tile at a time, so the last wave of tiles may leave most of them idle. The constants are
+those that agree best with a published sweep of single products (`catalog/published/xla_products.csv`). The rates of
+attention are from published measurements by width and length (`catalog/attention.csv`). Nothing here is fitted to a
+training run.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxbench.catalog import hardware, targets
-from jaxbench.features.forecast import rates
-from jaxbench.hlo import product_flops
+import numpy as np
+
+from jaxbench.catalog import hardware, rows, targets
+from jaxbench.hlo import operations
 from jaxbench.hlo.module import Array, Instruction, Module
+from jaxbench.hlo.operations import ProductSize
+
+# Rows and columns of a tile, and the share of the rate of the largest tile that it reaches.
+_TILES = ((256, 128, 1.0), (128, 128, 0.95), (64, 128, 0.8), (64, 64, 0.65))
+_FILL = 128  # a tile takes as long as if this much more were contracted: it is filled at first and written at last
+PRODUCT_S = 5e-6  # the shortest product of the sweep takes this long
+KERNEL_S = 1e-6  # of any other kernel, as XLA's own model assumes (openxla/xla, gpu_performance_model_base.h)
+# Work takes this much longer while a message travels, because both use multiprocessors and memory: the mean over models
+# and GPUs of arXiv:2507.03114, July 2025 (at most 40 %).
+OVERLAP = 0.189
+_AT = ("fa2", "forward", 128, 2048)  # what `attention_share` of ceilings.csv is measured for
+
+
+def product_s(size: ProductSize, flop_per_s: float, cores: int) -> float:
+    """The seconds of a product. flop_per_s: what a large product reaches. cores: multiprocessors of the GPU."""
+    spent = []
+    # The library picks the best tile and either orientation, so the shortest time counts.
+    for sides in (size.rows, size.columns), (size.columns, size.rows):
+        for tall, wide, share in _TILES:
+            tiles = size.batch * math.ceil(sides[0] / tall) * math.ceil(sides[1] / wide)
+            tile_s = 2 * tall * wide * (size.contracted + _FILL) * cores / (share * flop_per_s)
+            spent.append(math.ceil(tiles / cores) * tile_s)  # whole waves: idle multiprocessors wait for the last tile
+    return PRODUCT_S + min(spent)
+
+
+def attention_factor(kernel: str, direction: str, width: int, positions: int) -> float:
+    """The rate of an attention kernel over that of FlashAttention-2 forward at width 128 and 2,048 positions.
+
+    kernel: fa2 | cudnn. direction: forward | backward. Between measured sizes it is interpolated over their logarithms,
+    and beyond them it is that of the nearest.
+    """
+    known = _attention_rates()
+    widths = sorted({of[2] for of in known if of[:2] == (kernel, direction)})
+    lengths = sorted({of[3] for of in known if of[:2] == (kernel, direction)})
+    by_width = []
+    for at in widths:  # every width was measured at every length
+        measured = [known[kernel, direction, at, length] for length in lengths]
+        by_width.append(float(np.interp(math.log(positions), np.log(lengths), measured)))
+    return float(np.interp(math.log(width), np.log(widths), by_width)) / known[_AT]
+
+
+@functools.cache
+def _attention_rates() -> dict[tuple[str, str, int, int], float]:
+    """TFLOP/s by kernel, direction, head width and positions."""
+    return {
+        (row["kernel"], row["direction"], int(row["width"]), int(row["positions"])): float(row["tflops"])
+        for row in rows("attention.csv")
+    }
+
 
 # Instructions without cost: they compute nothing or a single number, or they overlap with work, as a TPU's copies
 # between its memories do.
@@ -70,12 +128,12 @@ class Chip:
     @property
     def kernel_s(self) -> float:
         """The seconds of a kernel without work."""
-        return rates.KERNEL_S if self.cores else 0.0
+        return KERNEL_S if self.cores else 0.0
 
     @property
     def overlap(self) -> float:
         """By how much longer work takes while a message travels, relative."""
-        return rates.OVERLAP if self.cores else 0.0
+        return OVERLAP if self.cores else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +176,7 @@ def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
     """The cost of an instruction that is no collective, loop or branch; None if it is free."""
     if line.opcode in FREE or line.target in _FREE_CALLS:
         return None
-    flops, moved = product_flops.of_instruction(line, module), traffic(line, module)
+    flops, moved = operations.of_instruction(line, module), traffic(line, module)
     memory_s = on.kernel_s + moved / on.memory_bytes_per_s
     if flops:
         cycles = _CYCLES.search(line.rest)
@@ -163,7 +221,7 @@ def _attention(line: Instruction, module: Module) -> tuple[float, float]:
             positions, width = array.shape[side], array.shape[-1]
             kernel, direction = "cudnn" if "cudnn" in line.target else "fa2", "forward" if products == 2 else "backward"
             # Each product costs 2 x size x positions FLOPs; a causal mask leaves half of it.
-            return float(products * array.size * positions), rates.attention_factor(kernel, direction, width, positions)
+            return float(products * array.size * positions), attention_factor(kernel, direction, width, positions)
     return 0.0, 1.0
 
 
@@ -173,11 +231,11 @@ def _product_s(line: Instruction, module: Module, on: Chip, flops: float) -> flo
     operand = _arrays(first.operands[0], module)[:1] if first is not None and first.operands else ()
     # Other formats are rare in training and count as bfloat16.
     rate = known.get(_DTYPES.get(operand[0].dtype if operand else "", ""), known["bfloat16"])
-    size = None if first is None else product_flops.size(first, module)
+    size = None if first is None else operations.size(first, module)
     if size is None or not on.cores:
         return flops / rate
     one = 2.0 * size.batch * size.rows * size.columns * size.contracted
-    return rates.product_s(size, rate, on.cores) * flops / one
+    return product_s(size, rate, on.cores) * flops / one
 
 
 def _first_product(line: Instruction, module: Module) -> Instruction | None:

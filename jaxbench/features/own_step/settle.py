@@ -9,7 +9,7 @@ from jaxbench import discovery, levers
 from jaxbench.config import Settings
 from jaxbench.core.schema import OWN
 from jaxbench.errors import UserError
-from jaxbench.levers.compiler import COMPILER
+from jaxbench.levers import COMPILER
 from jaxbench.machine.start import settle_jax
 from jaxbench.workloads.own_step import StepWorkload
 

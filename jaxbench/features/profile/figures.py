@@ -12,8 +12,7 @@ from jaxbench.core.schema import ProfileRecord
 from jaxbench.report.details import IDLE
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, seconds_tick, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.plot import plot
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.run_report import RunReport
 
 

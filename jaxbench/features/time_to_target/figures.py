@@ -15,9 +15,8 @@ from jaxbench.digits import digits
 from jaxbench.features.time_to_target.analysis import Curve, SeedGroup
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain, seconds_tick, si
-from jaxbench.report.drawing.canvas import Sheet
+from jaxbench.report.drawing.canvas import Sheet, plot
 from jaxbench.report.drawing.marks import GREY, Mark
-from jaxbench.report.drawing.plot import plot
 
 _BETWEEN: tuple[LineStyleType, ...] = ("-", (0, (6, 1.5, 1, 1.5)), ":", marks.DASHED)  # one per learning-rate rule
 

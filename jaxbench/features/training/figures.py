@@ -18,9 +18,8 @@ from jaxbench.features.training.goodput import Costs
 from jaxbench.features.training.trainings import ACCURACY, HOUR_S, LABELS, LearningCurve
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.axes import efficiency_axis, entitle, log_axis, plain, si
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import GREY
-from jaxbench.report.drawing.plot import plot
 
 OVER = {"steps": si, "examples": si, "seconds": plain}
 

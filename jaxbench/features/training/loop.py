@@ -23,8 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Dataset, PyTree, TrainWorkload
 from jaxbench.features.training.checkpoint import Restored, Writer, to_host
-from jaxbench.features.training.folder import Session
-from jaxbench.features.training.ledger import TimeLedger
+from jaxbench.features.training.folder import Session, TimeLedger
 from jaxbench.features.training.metrics import EpochMeans, Evaluator, MetricLog, NoiseMeter
 from jaxbench.features.training.plan import Plan
 from jaxbench.hlo.collective_counts import concurrent_collectives

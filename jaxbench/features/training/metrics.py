@@ -29,7 +29,7 @@ from jaxbench.features.training.folder import writing
 from jaxbench.features.training.plan import Plan, Row
 from jaxbench.features.training.trainings import METRICS
 from jaxbench.parallel import multihost
-from jaxbench.workloads.data.order import words
+from jaxbench.workloads.data.input import words
 
 
 class EpochMeans:

@@ -60,7 +60,7 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
         page.show(made, console)
 
 
-def _curves(folder: Path, name: str, named: canvas.Look) -> list[Picture]:
+def _curves(folder: Path, name: str, named: str) -> list[Picture]:
     """The learning curve as a figure; [] before the first evaluation."""
     if not trainings.is_training(folder):
         return []

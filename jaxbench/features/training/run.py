@@ -31,8 +31,7 @@ from jaxbench import parallel
 from jaxbench.core import plan
 from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.features.training.checkpoint import saved_steps
-from jaxbench.features.training.folder import CHECKPOINTS
-from jaxbench.features.training.ledger import process_begun_ns
+from jaxbench.features.training.folder import CHECKPOINTS, process_begun_ns
 from jaxbench.features.training.loop import Stop, of_signals
 from jaxbench.features.training.train import ProcessRole, code_of, levers_of, take
 from jaxbench.features.training.worker import NEWS, Beat, Done, Fault, NeedThreads, Say, StopBy

@@ -28,8 +28,7 @@ from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Dataset, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.features.training.checkpoint import Restored, Writer, params_sha256, restore_latest
-from jaxbench.features.training.folder import Session, locked_folder, record
-from jaxbench.features.training.ledger import TimeLedger
+from jaxbench.features.training.folder import Session, TimeLedger, locked_folder, record
 from jaxbench.features.training.loop import Stop, TrainLoop, of_signals, shown
 from jaxbench.features.training.metrics import MetricLog
 from jaxbench.features.training.plan import Plan, Row, count, read_data, read_plan

@@ -21,11 +21,11 @@ from functools import partial
 import jax
 from jax.sharding import PartitionSpec
 
+from jaxbench import levers
 from jaxbench.core import weighted
 from jaxbench.core.program import Program, TrainState, mean_over, update
 from jaxbench.core.workload import KEY, Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported
-from jaxbench.levers import remat
 from jaxbench.parallel import schedule as schedules
 from jaxbench.parallel import sharded_step, stage
 from jaxbench.parallel.axes import Sizes, batch_parts, mesh_of, splits
@@ -118,7 +118,7 @@ def _require(workload: TrainWorkload, sizes: Sizes) -> None:
             "parameters: use --config.strategy=fsdp, for example."
         )
     assert workload.partition is not None and workload.partition.stages is not None
-    if remat.offloads(workload.partition.stages.remat):
+    if levers.offloads(workload.partition.stages.remat):
         raise Unsupported(
             "a pipeline cannot offload activations to the host: use --config.lever.remat=dots_saveable, not "
             f"{workload.partition.stages.remat}."

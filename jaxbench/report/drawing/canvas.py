@@ -4,6 +4,8 @@
 Figures must work in black and white: a series has a marker and a colour (Okabe and Ito's palette, which colour-blind
 readers can distinguish), and a bar has a hatch. `marks` defines filled, hollow, dashed and crossed-out marks.
 Labels get their positions last, once the layout is known: next to their marks, without overlap, inside the figure.
+
+A figure is a `Plot`: a name, a caption, the runs that it is for, and a function that draws it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -327,3 +330,25 @@ def _points(axes: Axes) -> Iterator[np.ndarray]:
     for line in axes.lines:
         if line.get_marker() not in ("", "None", None):
             yield from axes.transData.transform(line.get_xydata())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """A figure. Call it with the report of a run: it returns None if there is nothing to draw."""
+
+    name: str  # of its files, too
+    caption: str
+    draw: Callable[..., Figure | None]
+    # The runs that it is for: a kind ("training", "levers", "cases", "compiled"), or a kind with the view of the
+    # experiment or of the swept lever ("cases/stream", "levers/remat"). Without views, other code draws it.
+    views: tuple[str, ...] = ()
+    order: int = 0  # its place on the page, among figures of the same order by name
+    more: Callable[..., str] | None = None  # a run's own sentence at the end of the caption
+
+    def __call__(self, *what: Any, **settings: Any) -> Figure | None:
+        return self.draw(*what, **settings)
+
+
+def plot(name: str, **facts: Any) -> Callable[[Callable[..., Figure | None]], Plot]:
+    """Makes a `Plot` of the function below it. The function's docstring is the caption."""
+    return lambda draw: Plot(name=name, caption=" ".join((draw.__doc__ or "").split()), draw=draw, **facts)

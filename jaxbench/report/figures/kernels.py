@@ -21,9 +21,8 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.digits import digits
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import Show, entitle, extent, log_axis, plain, seconds_tick, si, time_axis, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import Mark, exact
-from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.series import Series, believed, elements, naming, per_second, time_over
 from jaxbench.report.drawing.shapes import Panel, bars, rows
 from jaxbench.report.run_report import RunReport

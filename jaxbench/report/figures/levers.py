@@ -20,9 +20,8 @@ from jaxbench.catalog import published
 from jaxbench.levers import ACCUMULATE, TRAININGS
 from jaxbench.report.drawing import marks, notes, shapes
 from jaxbench.report.drawing.axes import Show, bar_axis, bytes_tick, entitle, plain, seconds_tick, si, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import Mark, exact
-from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.shapes import Curve, Panel, bars_from_zero, lines, log, rows
 from jaxbench.report.run_report import RunReport, unit
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate

@@ -18,8 +18,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import entitle, extent, log_axis, plain, seconds_tick
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.plot import plot
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.series import Series, believed, payload
 from jaxbench.report.run_report import RunReport
 

@@ -22,11 +22,10 @@ from jaxbench.analysis.studies import Law
 from jaxbench.catalog import published
 from jaxbench.records.studies import Search, TriedBatch
 from jaxbench.report.drawing import axes as scales
-from jaxbench.report.drawing import families, marks, notes, shapes
+from jaxbench.report.drawing import marks, notes, series, shapes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import COLOURS, exact
-from jaxbench.report.drawing.plot import plot
 from jaxbench.report.run_report import RunReport
 from jaxbench.statistics.bootstrap import Estimate
 
@@ -80,18 +79,18 @@ def draw_zero(run: RunReport) -> Figure | None:
     """Bytes of model state (parameters, gradients, optimizer state) per parameter on one device, over the data-parallel
     degree. Right axis: the same in GB for a model of 7.5 billion parameters. Measured bytes are the exact sizes of the
     arrays on the first device."""
-    rows = [row for row in families.compiled(run.rows) if math.isfinite(per_parameter(row))]
+    rows = [row for row in series.compiled(run.rows) if math.isfinite(per_parameter(row))]
     if not rows:
         return None
     sheet = Sheet(heights=2.7)
     axes = sheet.only()
-    groups = families.families(_once(rows))
-    families.lines(axes, groups, lambda row: exact(per_parameter(row)), exact=True)
+    groups = series.families(_once(rows))
+    series.lines(axes, groups, lambda row: exact(per_parameter(row)), exact=True)
     # Only with mixed precision does a parameter take the formulas' 16 bytes.
     overlay = all(row.point.levers.get("precision") == "mixed" for row in rows)
     if overlay:
         _published(axes)
-    _axes(axes, sorted({*families.counts(rows), *(DEGREES if overlay else ())}))
+    _axes(axes, sorted({*series.counts(rows), *(DEGREES if overlay else ())}))
     title = f"{run.experiment}: model state per device over data-parallel degree (ZeRO)"
     return sheet.finish(title, _zero_handles(groups, overlay=overlay), footnotes(rows, overlay=overlay))
 
@@ -174,10 +173,10 @@ def draw_contrastive(run: RunReport) -> Figure | None:
     """Weak scaling: every device has the same number of examples. The panels show, for one device, the FLOP of its
     matrix products, the bytes that it all-gathers, its scratch memory, and the time per step. Dashed: the value on the
     fewest devices, which a loss that is a mean over examples (as in cnn) would keep."""
-    rows = [row for row in families.compiled(run.rows) if row.point.scaling == "weak"]
+    rows = [row for row in series.compiled(run.rows) if row.point.scaling == "weak"]
     if not rows:
         return None
-    groups = families.families(rows)
+    groups = series.families(rows)
     sheet = Sheet(2, 2)
     work, sent, scratch, time = sheet.panels.flat
     _growing(work, groups, products, "matmul FLOP per device and step", show=scales.si)
@@ -186,7 +185,7 @@ def draw_contrastive(run: RunReport) -> Figure | None:
     _growing(time, groups, lambda row: row.timing.step_s, "time per step", show=scales.seconds_tick, measured=True)
     title = f"{run.experiment}: each example against the whole global batch, weak scaling"
     gradients = "gathering also returns gradients: by a reduce-scatter or, if XLA chooses, an all-reduce"
-    remarks = [f"FLOP and {notes.EXACT}", gradients, *families.remarks(rows, rows)]
+    remarks = [f"FLOP and {notes.EXACT}", gradients, *series.remarks(rows, rows)]
     return sheet.finish(title, [*_contrastive_handles(groups), marks.guide_handle(FLAT)], remarks)
 
 
@@ -203,7 +202,7 @@ def _contrastive_handles(groups: Families) -> list[Line2D]:
     """Legend entries: one per strategy and one per arm, not one per combination."""
     points, styles = [rows[0].point for rows in groups.values()], _styles(groups)
     if len({p.strategy for p in points}) == 1:
-        return families.handles(groups)
+        return series.handles(groups)
     strategies = {p.strategy: place for p, (place, _) in zip(points, styles, strict=True)}
     arms = {p.arm: style for p, (_, style) in zip(points, styles, strict=True)}
     entries = [marks.handle(place, short(name, 28)) for name, place in strategies.items()]
@@ -220,7 +219,7 @@ def products(row: Row) -> Estimate:
 
 def gathered(row: Row) -> Estimate:
     """MB in the results of all-gathers on one device; 0 on a single device, where a gather moves nothing."""
-    return exact(families.received(row).get("all-gather", 0.0) / 1e6 if row.point.devices > 1 else 0.0)
+    return exact(series.received(row).get("all-gather", 0.0) / 1e6 if row.point.devices > 1 else 0.0)
 
 
 def _growing(
@@ -229,7 +228,7 @@ def _growing(
 ) -> None:  # fmt: skip
     """Draws a line per family and its flat reference. show: writes a tick of a logarithmic axis; None: the axis is
     linear and starts at 0. measured: the values are times, so oversubscribed points have no reference."""
-    counts = families.counts(row for rows in groups.values() for row in rows)
+    counts = series.counts(row for rows in groups.values() for row in rows)
     for number, (rows, (place, style)) in enumerate(zip(groups.values(), _styles(groups), strict=True)):
         factor = marks.dodge(number, len(groups))
         made = marks.of(rows, lambda row, by=factor: by * row.point.devices, value, exact=not measured)  # type: ignore[misc]

@@ -21,12 +21,11 @@ from jaxbench.features.ablations.waterfall import CHUNKS, idle_share
 from jaxbench.levers import ACCUMULATE, SCHEDULE
 from jaxbench.records.studies import Longest, LongestOn
 from jaxbench.report.drawing import axes as scales
-from jaxbench.report.drawing import families, marks, notes
+from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet, short
-from jaxbench.report.drawing.families import received, received_bytes
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import GREY, Mark, exact
-from jaxbench.report.drawing.plot import plot
+from jaxbench.report.drawing.series import received, received_bytes
 from jaxbench.report.run_report import RunReport
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
@@ -42,15 +41,15 @@ def draw_tensor(run: RunReport) -> Figure | None:
     """Weak: FLOP/s per device for a model that grows with the devices, relative to the smallest device count. Strong:
     speed-up of one model split over more devices; dashed: linear. MB received: the size of the collective results of a
     compiled step on one device. Grey, dashed, with markers: Megatron-LM on V100s."""
-    sent = [row for row in families.compiled(run.rows) if math.isfinite(families.received_bytes(row))]
+    sent = [row for row in series.compiled(run.rows) if math.isfinite(series.received_bytes(row))]
     if not sent:
         return None
-    groups = families.families(sent)
+    groups = series.families(sent)
     timed = {scaling: [row for row in _of(sent, scaling) if row.speedup.known] for scaling in ("weak", "strong")}
     shown = [scaling for scaling in ("weak", "strong") if timed[scaling]]
     sheet = Sheet(1, len(shown) + 1)
     panels = dict(zip([*shown, "sent"], sheet.panels[0], strict=True))
-    handles = [*families.handles(groups), *([marks.guide_handle("linear")] if shown else [])]
+    handles = [*series.handles(groups), *([marks.guide_handle("linear")] if shown else [])]
     if "weak" in shown:
         handles += _weak(panels["weak"], groups, timed["weak"])
     if "strong" in shown:
@@ -73,8 +72,8 @@ def _weak(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> lis
     """Draws the measured and both published series. Returns the legend entries of the published ones."""
     marks.unity(axes, at=100, along="y")
     weak = {name: _of(rows, "weak") for name, rows in groups.items()}
-    families.lines(axes, weak, lambda row: row.efficiency.times(100), between=_STYLES["weak"])
-    frame, counts = published.read(WEAK).frame, set(families.counts(timed))
+    series.lines(axes, weak, lambda row: row.efficiency.times(100), between=_STYLES["weak"])
+    frame, counts = published.read(WEAK).frame, set(series.counts(timed))
     for column, shape, _ in _WEAK_COLUMNS:
         marks.published(axes, frame[f"{column}_gpus"], frame[f"{column}_scaling_pct"], shape=shape)
         counts |= {int(n) for n in frame[f"{column}_gpus"]}
@@ -87,8 +86,8 @@ def _weak(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> lis
 
 def _strong(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
     """Draws the measured series and y = x; the published series only if measured ones are also over one device."""
-    smallest, counts, handles = base(timed), set(families.counts(timed)), []
-    families.lines(axes, {name: _of(rows, "strong") for name, rows in groups.items()}, lambda row: row.speedup)
+    smallest, counts, handles = base(timed), set(series.counts(timed)), []
+    series.lines(axes, {name: _of(rows, "strong") for name, rows in groups.items()}, lambda row: row.speedup)
     if smallest == 1:  # the published speed-ups are over one device, and drawn unscaled
         frame = published.read(STRONG).frame
         marks.published(axes, frame["gpus"], frame["speedup"], shape=_STRONG_SHAPE)
@@ -105,20 +104,20 @@ def _sent(axes: Axes, groups: dict[str, list[Row]]) -> None:
     """Draws megabytes received per device, from 0: one device receives nothing, which a log axis cannot show."""
     for place, rows in enumerate(groups.values()):
         for scaling, between in _STYLES.items():
-            families.line(axes, _of(rows, scaling), megabytes, place=place, exact=True, between=between)
+            series.line(axes, _of(rows, scaling), megabytes, place=place, exact=True, between=between)
     scales.whole_zero(axes)
     entitle(axes, "MB received per device and step")
-    devices_axis(axes, families.counts(row for rows in groups.values() for row in rows))
+    devices_axis(axes, series.counts(row for rows in groups.values() for row in rows))
 
 
 def megabytes(row: Row) -> Estimate:
-    return exact(families.received_bytes(row) / 1e6)
+    return exact(series.received_bytes(row) / 1e6)
 
 
 def _tensor_notes(timed: Sequence[Row], sent: Sequence[Row]) -> list[str]:
     both = {row.point.scaling for row in sent} == set(_STYLES)
     received = f"MB received: results of all collectives of a step; {notes.EXACT}"
-    sentences = [*families.remarks(timed, sent), received + ("; solid: strong, dotted: weak" if both else "")]
+    sentences = [*series.remarks(timed, sent), received + ("; solid: strong, dotted: weak" if both else "")]
     if timed:
         sentences.append(notes.cited(f"{published.read(WEAK).project}, Tables 1 and 8, Figure 5: V100s"))
     over = base(_of(timed, "strong"))
@@ -140,7 +139,7 @@ def draw_pipeline(run: RunReport) -> Figure | None:
     (the bubble), with the theoretical line. Middle: throughput relative to gpipe at K = 2, M = 1, with published values
     and the limit set by idle slots alone. Right: scratch memory of the compiled step at the largest K. More micro-
     batches are smaller ones, so memory need not grow with M; it depends on how many a stage keeps."""
-    rows = [row for row in families.compiled(run.rows) if row.point.strategy == "pipeline"]
+    rows = [row for row in series.compiled(run.rows) if row.point.strategy == "pipeline"]
     if not rows:
         return None
     styles = {m: i for i, m in enumerate(sorted({micro_batches(row) for row in rows}))}
@@ -151,7 +150,7 @@ def draw_pipeline(run: RunReport) -> Figure | None:
     over = _throughput(middle, rows, styles)
     _pipeline_memory(right, rows, schedules)
     remarks = [
-        *families.remarks(rows, rows),
+        *series.remarks(rows, rows),
         "idle share and scratch memory are exact, so their marks are filled even when oversubscribed",
         "line style: schedule; colour and marker: M (in the right panel: schedule)",
     ]
@@ -189,12 +188,12 @@ def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
 
 
 def _idle(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> None:
-    counts = families.counts(rows)
+    counts = series.counts(rows)
     span = _between(min(counts), max(counts))
     for parts, chunks in _shapes(rows):
         axes.plot(span, [100 * idle_share(k, parts, chunks) for k in span], **_THEORY)
     for (parts, name), members in _families(rows).items():
-        families.line(axes, members, _idle_share, place=styles[parts], between=_PIPELINE_BETWEEN[name], exact=True)
+        series.line(axes, members, _idle_share, place=styles[parts], between=_PIPELINE_BETWEEN[name], exact=True)
     axes.set_ylim(-4, 104)  # marks at 0 and at 100 % are not cut
     devices_axis(axes, counts, label="stages K")
     entitle(axes, "idle share of the schedule, %")
@@ -202,7 +201,7 @@ def _idle(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> None:
 
 def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> bool:
     """Draws the throughput panel. Returns whether K = 2, M = 1 was timed, so that there is a reference."""
-    counts, values = families.counts(rows), relative(rows)
+    counts, values = series.counts(rows), relative(rows)
     entitle(axes, "throughput, K = 2, M = 1 is 1")
     if not values:
         devices_axis(axes, counts, label="stages K")
@@ -214,7 +213,7 @@ def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> b
         axes.plot(span, busy, **_THEORY)
     for (parts, name), members in _families(rows).items():
         value = lambda row: values.get(row.point.point, UNKNOWN)  # noqa: E731
-        families.line(axes, members, value, place=styles[parts], between=_PIPELINE_BETWEEN[name])
+        series.line(axes, members, value, place=styles[parts], between=_PIPELINE_BETWEEN[name])
     for parts, xs, ys in others():
         marks.published(axes, xs, ys, shape=marks.series_style(styles[parts])[1] if parts in styles else _UNMATCHED)
     log_axis(axes, "y", base=2, show=plain)
@@ -229,7 +228,7 @@ def others() -> list[tuple[int, list[int], list[float]]]:
 
 
 def _pipeline_memory(axes: Axes, rows: Sequence[Row], schedules: Sequence[str]) -> None:
-    stages = max(families.counts(rows))
+    stages = max(series.counts(rows))
     for name in schedules:
         members = [row for row in rows if schedule(row) == name and row.point.devices == stages]
         made = marks.of(members, micro_batches, lambda row: exact(row.point.temp_bytes), exact=True)
@@ -288,10 +287,10 @@ def draw_context(run: RunReport) -> Figure | None:
     step at a fixed length, over the number of devices."""
     longest = studies.read_longest(run.path)
     searched = longest.rows if longest is not None else ()
-    timed = [row for row in families.compiled(run.rows) if row.point.scaling == "strong" and row.timing.step_s.known]
+    timed = [row for row in series.compiled(run.rows) if row.point.scaling == "strong" and row.timing.step_s.known]
     if not searched and not timed:
         return None
-    counts = sorted({row.devices for row in searched} | set(families.counts(timed)))
+    counts = sorted({row.devices for row in searched} | set(series.counts(timed)))
     sheet = Sheet(1, 2 * bool(searched) + bool(timed))
     panels = list(sheet.panels[0])
     if longest is not None and searched:
@@ -306,7 +305,7 @@ def draw_context(run: RunReport) -> Figure | None:
 
 def _strategies(timed: Sequence[Row]) -> list[Line2D]:
     """Legend entries for the line styles of the strategies, if there are several."""
-    names = list(families.families(timed))
+    names = list(series.families(timed))
     styles = [_CONTEXT_BETWEEN[place % len(_CONTEXT_BETWEEN)] for place in range(len(names) if len(names) > 1 else 0)]
     return [marks.style_handle(short(n, 28), color=GREY, linestyle=s) for s, n in zip(styles, names, strict=False)]
 
@@ -347,16 +346,16 @@ def _tried(axes: Axes, searched: Sequence[LongestOn], counts: Sequence[int], lim
 
 def _times(axes: Axes, timed: Sequence[Row], counts: Sequence[int]) -> None:
     """Draws strong scaling: a line per strategy, through points in the style of their device count."""
-    for place, rows in enumerate(families.families(timed).values()):
+    for place, rows in enumerate(series.families(timed).values()):
         good = [row for row in rows if not row.wrong]
         x, y = [row.point.devices for row in good], [row.timing.step_s.value for row in good]
         axes.plot(x, y, color=GREY, linewidth=0.9, linestyle=_CONTEXT_BETWEEN[place % len(_CONTEXT_BETWEEN)], zorder=2)
         if good and not good[0].point.oversubscribed:  # an ideal from a time that means nothing would mean nothing
             marks.guide(axes, x, [y[0] * x[0] / n for n in x])
         for row in rows:
-            families.line(axes, [row], lambda row: row.timing.step_s, place=counts.index(row.point.devices))
+            series.line(axes, [row], lambda row: row.timing.step_s, place=counts.index(row.point.devices))
     log_axis(axes, "y", show=scales.seconds_tick, max_ticks=5)
-    devices_axis(axes, families.counts(timed))
+    devices_axis(axes, series.counts(timed))
     entitle(axes, "time per step, strong scaling")
 
 
@@ -369,7 +368,7 @@ def _context_notes(longest: Longest | None, timed: Sequence[Row]) -> list[str]:
     if timed:
         ideals.append("half the time")
     remarks.append(f"perfect, on twice the devices: {' and '.join(ideals)}")
-    return [*remarks, *families.remarks(timed, timed)]
+    return [*remarks, *series.remarks(timed, timed)]
 
 
 @plot("hybrid", views=("training/hybrid", "levers/hybrid"))
@@ -377,7 +376,7 @@ def draw_hybrid(run: RunReport) -> Figure | None:
     """Each row is one mesh of the same devices. Left: time per step. Middle: compiled memory of one device, split into
     its shard of the model's state and everything else. Right: bytes received, the size of all collective results of a
     step on one device."""
-    rows = ranked(families.compiled(run.rows))
+    rows = ranked(series.compiled(run.rows))
     if not rows:
         return None
     sheet = Sheet(1, 3, widths=[1, 1.15, 1])
@@ -389,7 +388,7 @@ def draw_hybrid(run: RunReport) -> Figure | None:
     for axes in sheet.panels[0]:
         sheet.names(axes, [name(row, rows) for row in rows], shown=axes is time)
     handles = [marks.bar_handle(1, "model and optimizer state"), marks.bar_handle(4, "everything else, mostly scratch")]
-    title = f"{run.experiment}: meshes of {', '.join(map(devices, families.counts(rows)))}"
+    title = f"{run.experiment}: meshes of {', '.join(map(devices, series.counts(rows)))}"
     return sheet.finish(title, handles, [*_remarks(rows), *failures(run.rows)])
 
 
@@ -470,7 +469,7 @@ def _finish(axes: Axes, top: float, title: str) -> None:
 
 
 def _remarks(rows: Sequence[Row]) -> list[str]:
-    notes = families.remarks(rows, rows)
+    notes = series.remarks(rows, rows)
     if trusted(rows):
         notes.append("sorted by time per step")
     else:
@@ -492,17 +491,17 @@ def draw_moe(run: RunReport) -> Figure | None:
     """Left: model and optimizer state on one device; grey: divided evenly. Right: bytes that one device receives per
     step, by kind of collective (the size of the results, including the device's own part). Either tokens travel to
     their experts and back (all-to-all), or parameters travel to the tokens (all-gather)."""
-    rows = families.compiled(run.rows)
+    rows = series.compiled(run.rows)
     if not rows:
         return None
-    groups = families.families(rows)
+    groups = series.families(rows)
     several = {name: [row for row in members if row.point.devices > 1] for name, members in groups.items()}
     kinds = _kinds([row for members in several.values() for row in members])
     sheet = Sheet(1, 2, widths=[1, max(1.0, min(2.2, 0.25 * sum(map(len, several.values()))))], heights=2.4)
     _state(sheet.panels[0, 0], groups)
     _received(sheet.panels[0, 1], several, kinds)
     bars = [marks.bar_handle(style, kind) for kind, style in kinds.items()]
-    handles = [*families.handles(groups), marks.guide_handle("divided evenly"), *bars]
+    handles = [*series.handles(groups), marks.guide_handle("divided evenly"), *bars]
     remarks = [notes.EXACT, *_dropped(groups), *([notes.WRONG] if any(row.wrong for row in rows) else [])]
     if any(row.point.devices == 1 for row in rows):
         remarks.append("on one device nothing is received")
@@ -519,7 +518,7 @@ def _kinds(rows: Sequence[Row]) -> dict[str, int]:
 def _state(axes: Axes, groups: Mapping[str, Sequence[Row]]) -> None:
     sizes = [(row.point.devices, row.point.fact("state_bytes")) for members in groups.values() for row in members]
     counts, known = sorted({n for n, _ in sizes}), [(n, size) for n, size in sizes if math.isfinite(size)]
-    families.lines(axes, groups, lambda row: exact(row.point.fact("state_bytes")), exact=True)
+    series.lines(axes, groups, lambda row: exact(row.point.fact("state_bytes")), exact=True)
     whole = [size for n, size in known if n == counts[0]]
     if whole and len(counts) > 1:  # the largest, because a strategy may shard its state on the fewest devices already
         marks.guide(axes, counts, [max(whole) * counts[0] / count for count in counts])

@@ -24,9 +24,8 @@ from jaxbench.analysis.run_rows import Row, dtype_of
 from jaxbench.records.manifest import MachineProfile
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import DASHES, Mark
-from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.series import naming
 from jaxbench.report.run_report import CASES, RunReport
 

@@ -15,16 +15,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from jaxbench.analysis import load, stragglers
+from jaxbench.analysis import gates, stragglers
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import times
 from jaxbench.analysis.run_rows import Row
 from jaxbench.core.schema import RoundRecord
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import COLOURS, GREY
-from jaxbench.report.drawing.plot import plot
 from jaxbench.report.run_report import RunReport
 from jaxbench.statistics.timing import session
 
@@ -54,7 +53,7 @@ def draw_blocks(run: RunReport) -> Figure | None:
         axes.axhline(place, color=GREY, linewidth=0.5, zorder=1)
         for each in point.every_round:
             colour = COLOURS[processes.index(_process(each)) % len(COLOURS)]
-            inside = "x" if load.contended(point, each) else "o"
+            inside = "x" if gates.why_contended(point, each) else "o"
             blocks = [(_time(each) - start + apart * n, *at) for n, at in enumerate(_deviations(each, _step_s(point)))]
             for kind, at in _strip(blocks, place, colour, inside):
                 drawn.setdefault(kind, []).append(at)

@@ -20,11 +20,11 @@ from jaxbench.analysis import points
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
-from jaxbench.report.drawing import families, marks, notes
+from jaxbench.report.drawing import marks, notes
+from jaxbench.report.drawing import series as families
 from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, empty, entitle, log_axis, plain, si, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import GREY, Mark
-from jaxbench.report.drawing.plot import plot
 from jaxbench.report.run_report import RunReport, unit
 
 _SCALING_STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}  # marker and colour show the strategy

@@ -12,9 +12,8 @@ from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, seconds_tick
-from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.report.drawing.plot import plot
 from jaxbench.report.drawing.shapes import Panel, log, rows
 from jaxbench.report.run_report import RunReport
 from jaxbench.statistics import paired_ratio

@@ -19,7 +19,7 @@ from rich.text import Text
 from jaxbench import discovery
 from jaxbench.core.store import lock_folder, write_json
 from jaxbench.errors import UserError
-from jaxbench.features.cards.redact import redact
+from jaxbench.features.cards.card import redact
 from jaxbench.features.comparison.judge import CANNOT_TELL, FAILS, HOLDS, NOT_TESTABLE, decide_claim, why_undecided
 from jaxbench.suites import command
 from jaxbench.suites.command import ASKED, DONE, SKIPPED, Document, Launch

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxbench.core.workload import Dataset
 from jaxbench.errors import UserError
-from jaxbench.workloads.data.order import permutation, words
+from jaxbench.workloads.data.input import permutation, words
 
 Arrays = dict[str, np.ndarray]
 Size = tuple[int, int]  # height, width

@@ -3,7 +3,8 @@
 
 In the pipeline, Grain reads records in a shuffled order; CPU threads decode, augment and stack them. A batch is a
 function of the seed and its number only. Prefetching and the number of threads change only the time. Images are PNG
-files in memory. Any other example is stored as raw bytes, which are not augmented.
+files in memory. Any other example is stored as raw bytes, which are not augmented. So is
+the order in which a training visits examples: a pure function of the seed and the epoch.
 """
 
 from __future__ import annotations
@@ -27,7 +28,27 @@ from jaxbench.core.workload import Batch, Dataset, Field, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.levers import INPUT
 from jaxbench.machine.cores import available_cores
-from jaxbench.workloads.data.order import permutation
+
+
+def words(count: int, *entropy: int) -> np.ndarray:
+    """Random words, shape (count,), uint64; the same for the same non-negative `entropy`, also in later numpys."""
+    return np.random.Philox(np.random.SeedSequence(entropy)).random_raw(count)
+
+
+def permutation(examples: int, *entropy: int) -> np.ndarray:
+    """A permutation of ``range(examples)``, shape (examples,), int64; the same for the same non-negative `entropy`."""
+    # Raw generator words are sorted, because numpy guarantees these across versions, but not its own `permutation`.
+    return np.argsort(words(examples, *entropy), kind="stable")
+
+
+def order(examples: int, batch: int, *, seed: int, epoch: int) -> np.ndarray:
+    """The batches of one epoch: indices of shape (examples // batch, batch), int64.
+
+    A resumed run sees the same batches as an uninterrupted run.
+    """
+    steps = examples // batch  # a step has one shape, so the remainder is dropped: other examples in each epoch
+    return permutation(examples, seed, epoch)[: steps * batch].reshape(steps, batch)
+
 
 RING = 3  # batches that `host` cycles through: with only one, a stale copy would look like a new one
 

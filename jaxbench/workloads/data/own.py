@@ -23,7 +23,7 @@ import numpy as np
 from jaxbench import discovery
 from jaxbench.core.workload import Dataset, Field, PyTree, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.workloads.data.order import permutation
+from jaxbench.workloads.data.input import permutation
 
 Arrays = dict[str, np.ndarray]
 

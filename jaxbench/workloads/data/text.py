@@ -24,7 +24,7 @@ import numpy as np
 
 from jaxbench.core.workload import Dataset
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.workloads.data.order import permutation
+from jaxbench.workloads.data.input import permutation
 
 MAX_BYTES = 2**28  # limit for the user's own text, which is held in memory as int32
 # Tests are most of the library, and distributions such as Debian leave some of the others out: the text should be the

@@ -28,7 +28,7 @@ from jax.sharding import PartitionSpec
 
 from jaxbench.core.schema import ATTENTIONS
 from jaxbench.errors import Unsupported
-from jaxbench.levers.remat import ATTENTION
+from jaxbench.levers import ATTENTION
 from jaxbench.workloads import sharding_context
 
 KERNELS = ("auto", "plain", "flash")

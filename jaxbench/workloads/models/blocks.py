@@ -14,9 +14,9 @@ from typing import Any
 import jax
 from flax import nnx
 
+from jaxbench import levers
 from jaxbench.core.workload import PyTree
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.levers import remat as remats
 
 
 def run(blocks: Sequence[Any], x: Any, remat: str) -> Any:
@@ -25,7 +25,7 @@ def run(blocks: Sequence[Any], x: Any, remat: str) -> Any:
     Args:
       remat: "none" stores every activation; "sqrt" the inputs of groups of about sqrt(n) blocks; "block" the input of
         each block; "dots_saveable" the results of matrix products; "offload" those in host memory, if the device can.
-        The others select activations by name (`levers.remat`).
+        The others select activations by name (`levers.REMAT_PRESETS`).
     """
     return _grouped(_row, nnx.remat, nnx.List, blocks, x, remat)
 
@@ -70,9 +70,9 @@ def _policy(remat: str) -> Callable[..., bool] | None:
     if remat == "offload":
         # Products with weights only: those of attention have a batch dimension, and grow with the square of positions.
         return jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
-    named = remats.named(remat)
+    named = levers.named_activations(remat)
     if named is None:  # the lever refuses it, too, but a person's model may name a policy itself
-        raise UserError(f"remat={remat} is unknown: {did_you_mean(remat, [*remats.KINDS, *remats.PRESETS])}")
+        raise UserError(f"remat={remat} is unknown: {did_you_mean(remat, [*levers.REMATS, *levers.REMAT_PRESETS])}")
     return jax.checkpoint_policies.save_and_offload_only_these_names(
         names_which_can_be_saved=named.keep, names_which_can_be_offloaded=named.offload,
         offload_src="device", offload_dst="pinned_host",

@@ -26,8 +26,8 @@ import numpy as np
 
 from jaxbench.core.workload import Batch, Dataset, Field, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.workloads.data.order import words
-from jaxbench.workloads.sums import tables, trees
+from jaxbench.workloads.data.input import words
+from jaxbench.workloads.sums import adapt, trees
 from jaxbench.workloads.sums.adapt import from_sums
 
 MAX_COUNT = 8  # per row and tree: a bootstrap exceeds it in one of a million cases
@@ -82,14 +82,14 @@ def counts(key: jax.Array, rows: int, count: int) -> jax.Array:
 
 def workload(name: str, *, count: int, depth: int, tried: int, min_rows: float, **facts: Any) -> TrainWorkload:
     """The workload that grows a level of `count` trees, with the drawn table."""
-    of = settings(columns=tables.COLUMNS, depth=depth, min_rows=min_rows)
+    of = settings(columns=adapt.COLUMNS, depth=depth, min_rows=min_rows)
     drawn = Field((count,), jnp.uint8, classes=MAX_COUNT, draw=lambda key, rows: counts(key, rows, count))
     return from_sums(
         name=name,
         init=lambda key: init(of, count),
         local=functools.partial(local, of),
         update=functools.partial(update, of, tried),
-        example={"row": Field((tables.COLUMNS + 1,), jnp.uint8, classes=trees.BINS, draw=trees.drawn), "drawn": drawn},
+        example={"row": Field((adapt.COLUMNS + 1,), jnp.uint8, classes=trees.BINS, draw=trees.drawn), "drawn": drawn},
         **trees.SAME_SPLITS,
         **facts,
     )
@@ -156,7 +156,7 @@ def evaluate(of: Forest, params: PyTree, model_state: PyTree, rows: Batch) -> Me
 
 
 def training(
-    name: str, table: tables.Table, *, count: int, rounds: int, depth: int, tried: int, min_rows: float, seed: int
+    name: str, table: adapt.Table, *, count: int, rounds: int, depth: int, tried: int, min_rows: float, seed: int
 ) -> TrainWorkload:
     """The training of a random forest on a table.
 
@@ -184,7 +184,7 @@ def training(
     )
 
 
-def split(table: tables.Table, count: int, seed: int) -> Dataset:
+def split(table: adapt.Table, count: int, seed: int) -> Dataset:
     """`trees.split_table` with a further field: the number of times that each of `count` trees counts a row."""
     binned = trees.split_table(table, seed)
     below = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(MAX_COUNT - 1)])  # cumulative Poisson(1)

@@ -12,8 +12,8 @@ import numpy as np
 from jaxbench.core.workload import Batch, Dataset, Field, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.machine.start import traced_for
-from jaxbench.workloads.data.order import permutation, words
-from jaxbench.workloads.sums import tables
+from jaxbench.workloads.data.input import permutation, words
+from jaxbench.workloads.sums import adapt
 from jaxbench.workloads.sums.adapt import from_sums
 
 SPREAD = 4.0  # standard deviation of the drawn clusters' centers; that of their rows is 1
@@ -85,7 +85,7 @@ def workload(name: str, *, clusters: int, columns: int, **facts: Any) -> TrainWo
     )
 
 
-def training(name: str, table: tables.Table, *, clusters: int, seed: int) -> TrainWorkload:
+def training(name: str, table: adapt.Table, *, clusters: int, seed: int) -> TrainWorkload:
     """k-means of a table's columns, its classes left out, from centers by `spread_out`.
 
     Its "accuracy" is the share of the columns' variance that the centers explain: 1 - inertia / (squared distances to

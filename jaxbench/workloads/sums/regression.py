@@ -15,7 +15,7 @@ import optax
 
 from jaxbench.core.workload import Batch, Field, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError
-from jaxbench.workloads.sums import tables
+from jaxbench.workloads.sums import adapt
 from jaxbench.workloads.sums.adapt import from_sums
 
 Draw = Callable[[jax.Array, int], jax.Array]
@@ -92,7 +92,7 @@ def logistic(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) ->
 
 
 def training(
-    kind: Callable[..., TrainWorkload], name: str, table: tables.Table, *, l2: float, seed: int
+    kind: Callable[..., TrainWorkload], name: str, table: adapt.Table, *, l2: float, seed: int
 ) -> TrainWorkload:
     """`ridge` or `logistic` regression of a table's class on its standardized columns.
 
@@ -110,4 +110,4 @@ def training(
         x_RC = jax.random.normal(key, (rows, columns))
         return jnp.concatenate([x_RC, (x_RC[:, :1] > 0).astype(jnp.float32)], axis=1)
 
-    return kind(name, columns=columns, l2=l2, draw=draw, data=lambda: tables.standardized(table, seed))
+    return kind(name, columns=columns, l2=l2, draw=draw, data=lambda: adapt.standardized(table, seed))

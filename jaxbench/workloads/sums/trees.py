@@ -32,7 +32,7 @@ import numpy as np
 from jaxbench.core.workload import Batch, Dataset, Field, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.sums import tables
+from jaxbench.workloads.sums import adapt
 from jaxbench.workloads.sums.adapt import from_sums
 
 SAME_SPLITS: dict[str, Any] = {
@@ -242,7 +242,7 @@ def workload(name: str, settings: TreeSettings, **facts: Any) -> TrainWorkload:
 
 def drawn(key: jax.Array, rows: int) -> jax.Array:
     """`tables.higgs_like` with its columns as bins of equal probability, uint8."""
-    table = tables.higgs_like(key, rows)
+    table = adapt.higgs_like(key, rows)
     bins = jnp.floor(BINS * jax.scipy.special.ndtr(table[:, :-1]))
     return jnp.concatenate([jnp.clip(bins, 0, BINS - 1), table[:, -1:]], axis=1).astype(jnp.uint8)
 
@@ -354,7 +354,7 @@ def ensemble_evaluate(of: Ensemble, params: PyTree, model_state: PyTree, rows: B
     return {"loss": jnp.mean(loss_R), "accuracy": jnp.mean((found_R == target_R).astype(jnp.float32))}
 
 
-def training(name: str, table: tables.Table, *, rounds: int, seed: int, **tree: PyTree) -> TrainWorkload:
+def training(name: str, table: adapt.Table, *, rounds: int, seed: int, **tree: PyTree) -> TrainWorkload:
     """The training of boosted trees on a table.
 
     tree: fields of `trees.TreeSettings`, without its columns. seed: of the split. Raises UserError for wrong settings.
@@ -373,9 +373,9 @@ def training(name: str, table: tables.Table, *, rounds: int, seed: int, **tree: 
     )
 
 
-def split_table(table: tables.Table, seed: int) -> Dataset:
+def split_table(table: adapt.Table, seed: int) -> Dataset:
     """The table as bins, with the edges of the training rows. A fifth of the rows is for testing."""
-    train, test = tables.divided(table, seed)
+    train, test = adapt.divided(table, seed)
     cuts = edges(train[:, :-1])
     return Dataset(_binned(train, cuts), _binned(test, cuts), table.name)
 
@@ -384,7 +384,7 @@ def _binned(rows: np.ndarray, edges: np.ndarray) -> dict[str, np.ndarray]:
     return {"row": np.column_stack([binned(rows[:, :-1], edges), rows[:, -1].astype(np.uint8)])}
 
 
-def row_field(table: tables.Table) -> Field:
+def row_field(table: adapt.Table) -> Field:
     """The field of a row: its bins and its class."""
     # For compiling and checks rows are drawn: uniform bins, and a class that follows the first column.
     columns = table.rows.shape[1] - 1

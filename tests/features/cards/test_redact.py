@@ -10,15 +10,15 @@ import pytest
 from features.cards import card_cases
 
 from jaxbench.core.store import MANIFEST
-from jaxbench.features.cards import card, redact
+from jaxbench.features.cards import card
 
 HOME = "/ho" + "me/ada"  # assembled, so that the house test does not find it
 
 
 @pytest.fixture(autouse=True)
 def someone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redact.socket, "gethostname", lambda: "brunel-7")
-    monkeypatch.setattr(redact.getpass, "getuser", lambda: "ada")
+    monkeypatch.setattr(card.socket, "gethostname", lambda: "brunel-7")
+    monkeypatch.setattr(card.getpass, "getuser", lambda: "ada")
 
 
 @pytest.mark.parametrize(
@@ -38,27 +38,27 @@ def someone(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_text(said: str, left: str) -> None:
-    assert redact.redact_text(said, private=True) == left
+    assert card.redact_text(said, private=True) == left
 
 
 def test_paths_below_this_folder_become_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert redact.redact_text(f"--workdir={tmp_path}/results/x", private=True) == "--workdir=results/x"
-    assert redact.redact_text(f"in {tmp_path}") == "in ."
-    assert redact.redact_text(f"{tmp_path}er/x") == f"{tmp_path}er/x"
+    assert card.redact_text(f"--workdir={tmp_path}/results/x", private=True) == "--workdir=results/x"
+    assert card.redact_text(f"in {tmp_path}") == "in ."
+    assert card.redact_text(f"{tmp_path}er/x") == f"{tmp_path}er/x"
 
 
 def test_addresses_and_secrets_of_the_environment() -> None:
-    found = redact.redact(
+    found = card.redact(
         {"environment": {"JAX_COORDINATOR_ADDRESS": "10.0.0.1:1", "TPU_SKIP_MDS_QUERY": "1", "XLA_FLAGS": HOME}}
     )
-    want = {"JAX_COORDINATOR_ADDRESS": redact.REMOVED, "TPU_SKIP_MDS_QUERY": "1", "XLA_FLAGS": "~"}
+    want = {"JAX_COORDINATOR_ADDRESS": card.REMOVED, "TPU_SKIP_MDS_QUERY": "1", "XLA_FLAGS": "~"}
     assert found == {"environment": want}
 
 
 def test_measured_values_are_not_touched() -> None:
     names = {"platform": "brunel-7", "block_s": [0.1, 3], "top": [["jit(f)/a/b", "x", 0.1]], "ok": True, "none": None}
-    assert redact.redact(names) == names
+    assert card.redact(names) == names
 
 
 def test_a_card_names_no_one(tmp_path: Path) -> None:

@@ -22,9 +22,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from jaxbench.features.comparison import judge, sequential
+from jaxbench.features.comparison import judge, page, sequential
 from jaxbench.features.comparison import ratio as ratios
-from jaxbench.features.comparison import sentences as words
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.figures import _VERDICTS_STYLES, LIMIT, draw_verdicts, selected, ticks
 from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER
@@ -104,11 +103,11 @@ def test_terminal_says_all_within_its_width(case: str) -> None:
     flat = re.sub(r"\s+", " ", text)
     assert max(map(len, text.splitlines())) <= 100
     assert "\x1b" not in text and "\u202e" not in text and "nan" not in text.replace("nance", "")
-    assert words.headline(comparison) in flat and text.strip().startswith(comparison.verdict.capitalize())
+    assert page.headline(comparison) in flat and text.strip().startswith(comparison.verdict.capitalize())
     for answer in comparison.answers.points:
-        assert words.ratio(answer.ratio) in flat and answer.why in flat
+        assert page.shown_ratio(answer.ratio) in flat and answer.why in flat
     for sentence in (*map(str, comparison.left_out), *comparison.software):
-        assert words.clean(sentence) in flat
+        assert page.clean(sentence) in flat
 
 
 def cells(text: str) -> list[str]:
@@ -126,17 +125,17 @@ def cells(text: str) -> list[str]:
 @settings(deadline=None, max_examples=60)
 def test_any_name_arrives_and_nothing_in_it_is_obeyed(name: str) -> None:
     comparison = renamed(CASES["one point"], name)
-    assert cells(markdown(comparison, name)) == [words.named(name)]
+    assert cells(markdown(comparison, name)) == [page.named(name)]
     written = junit(comparison, name)
     _XSD.validate(io.BytesIO(written))
-    assert ElementTree.fromstring(written).find(".//testcase").get("name") == words.named(name)  # type: ignore[union-attr]
+    assert ElementTree.fromstring(written).find(".//testcase").get("name") == page.named(name)  # type: ignore[union-attr]
     assert json.loads(json.dumps(as_json(comparison)))["points"][0]["name"] == name
     assert not any(unicodedata.category(letter) == "Cc" for letter in terminal(comparison) if letter != "\n")
 
 
 def test_narrow_terminal_keeps_the_numbers() -> None:
     text = terminal(CASES["normal"], width=72)
-    assert all(words.ratio(answer.ratio) in text for answer in CASES["normal"].answers.points)
+    assert all(page.shown_ratio(answer.ratio) in text for answer in CASES["normal"].answers.points)
 
 
 def test_cases_are_what_they_are_called() -> None:
@@ -156,9 +155,9 @@ def test_throughput_turns_the_ratio_and_not_the_verdict() -> None:
 
 
 def test_headline_names_the_point_that_decided() -> None:
-    said = words.headline(CASES["slow in one"])
+    said = page.headline(CASES["slow in one"])
     assert said.startswith("Slower at 1 of 3 points (data_parallel/strong/1). Overall B's time per step is 0.")
-    assert words.headline(CASES["nothing told"]).startswith("Cannot tell: ")
+    assert page.headline(CASES["nothing told"]).startswith("Cannot tell: ")
 
 
 def test_notes_say_where_the_spread_comes_from_only_where_it_is_used() -> None:
@@ -173,7 +172,7 @@ def test_notes_say_where_the_spread_comes_from_only_where_it_is_used() -> None:
 @pytest.mark.parametrize("case", ["normal", "one point", "hundred"])
 def test_levels_add_up_to_alpha(case: str) -> None:
     answers = CASES[case].answers
-    point, overall = (level.decides for level in words.levels(answers))
+    point, overall = (level.decides for level in page.levels(answers))
     assert point and overall
     assert math.isclose(len(answers.points) * (1 - point) + (1 - overall), judge.ALPHA)
 
@@ -191,7 +190,7 @@ def test_levels_are_those_that_decide(
 
     monkeypatch.setattr(module, "decide", spy)
     answers = compared(factors, paired=paired, processes=8).answers
-    point, overall = (level.decides for level in words.levels(answers))
+    point, overall = (level.decides for level in page.levels(answers))
     assert point and overall
     assert all(math.isclose(alpha, 1 - point) for alpha in alphas[: len(factors)])
     assert math.isclose(alphas[-1], 1 - overall)
@@ -203,7 +202,7 @@ def test_pairs_say_how_often_one_looked_and_never_95_percent() -> None:
     assert "autocorrelation of neighbouring pairs: " in text
     assert "95 %" not in text and "B / A [interval]" in text
     answers = CASES["pairs"].answers
-    point, overall = words.levels(answers)
+    point, overall = page.levels(answers)
     assert point.decides == point.shown == 1 - 0.05 * 6 / (3 * math.pi) ** 2 / 2 / 6
     assert as_json(CASES["pairs"])["paired"] and as_json(CASES["pairs"])["spread"]["sd"] is None
     assert "after 6 pairs" in terminal(CASES["few pairs"])
@@ -221,7 +220,7 @@ def test_pairs_say_how_often_one_looked_and_never_95_percent() -> None:
     ],
 )
 def test_ratios_are_written_to_their_precision(value: float, lo: float, hi: float, said: str) -> None:
-    assert words.ratio(words.Estimate(value=value, lo=lo, hi=hi)) == said
+    assert page.shown_ratio(page.Estimate(value=value, lo=lo, hi=hi)) == said
 
 
 @every

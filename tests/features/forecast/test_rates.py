@@ -7,10 +7,10 @@ import pytest
 
 from benchmarks import product_rates
 from jaxbench.catalog import hardware, targets
-from jaxbench.features.forecast import rates, work
-from jaxbench.hlo import product_flops
+from jaxbench.features.forecast import work
+from jaxbench.hlo import operations
 from jaxbench.hlo.module import parse
-from jaxbench.hlo.product_flops import ProductSize
+from jaxbench.hlo.operations import ProductSize
 
 RATE, CORES = 750e12, 132
 
@@ -24,7 +24,7 @@ def test_products_take_what_the_published_sweep_measured(device, median, most):
 def test_a_large_product_reaches_the_rate_and_a_short_or_ragged_one_does_not():
     def reached(*sides: int) -> float:
         batch, rows, columns, contracted = sides
-        seconds = rates.product_s(ProductSize(*sides), RATE, CORES)
+        seconds = work.product_s(ProductSize(*sides), RATE, CORES)
         return 2 * batch * rows * columns * contracted / seconds / RATE
 
     assert 0.97 < reached(1, 16384, 16384, 32768) < 1.0
@@ -37,7 +37,7 @@ def test_a_large_product_reaches_the_rate_and_a_short_or_ragged_one_does_not():
 
 
 def test_attention_is_as_measured_and_interpolated_between():
-    at = rates.attention_factor
+    at = work.attention_factor
     assert at("fa2", "forward", 128, 2048) == 1.0
     assert at("cudnn", "forward", 128, 4096) == pytest.approx(518 / 298)
     assert at("fa2", "backward", 64, 1024) == pytest.approx(238 / 298)
@@ -61,13 +61,13 @@ ENTRY %main (a: bf16[4,512,256], b: bf16[4,256,128]) -> bf16[4,512,128] {
 
 def test_the_size_of_a_product_is_read_from_the_text():
     module = parse(PRODUCTS)
-    sizes = {name: product_flops.size(module.instructions[name], module) for name in ("dot", "call", "sum")}
+    sizes = {name: operations.size(module.instructions[name], module) for name in ("dot", "call", "sum")}
     assert sizes == {"dot": ProductSize(4, 512, 128, 256), "call": ProductSize(4, 512, 128, 256), "sum": None}
     on = work.chip(targets.parse("h100:1").device_kind)
     assert on is not None and on.cores == 132
     cost = work.cost(module.instructions["dot"], module, on)
     peak = hardware.find("NVIDIA H100 80GB HBM3")
     rate = peak.rate("bfloat16").flop_per_s * hardware.ceiling(peak.name, "product_share")
-    assert cost.seconds == pytest.approx(rates.product_s(ProductSize(4, 512, 128, 256), rate, 132))
+    assert cost.seconds == pytest.approx(work.product_s(ProductSize(4, 512, 128, 256), rate, 132))
     tpu = work.chip(targets.parse("v5e:2x4").device_kind)
     assert (tpu.cores, tpu.kernel_s, tpu.overlap) == (0, 0.0, 0.0)

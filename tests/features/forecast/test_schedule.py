@@ -14,7 +14,7 @@ from jaxbench.core.schema import Collective
 from jaxbench.features.forecast import network, schedule, work
 from jaxbench.features.forecast.schedule import Loop, Send, Wait
 from jaxbench.features.forecast.work import Chip, Cost
-from jaxbench.hlo import collective_counts, product_flops
+from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
 
 CHIP = Chip(
@@ -61,7 +61,7 @@ def test_it_sends_the_counted_bytes(name, target):
 def test_every_product_is_counted_and_every_wait_has_its_message(name, target):
     events = read(name, target)
     flops = sum(event.flops * times for event, times in schedule.every(events) if isinstance(event, Cost))
-    counted = product_flops.count(parse(cases.text(cases.BY_NAME[name], target)))
+    counted = operations.count(parse(cases.text(cases.BY_NAME[name], target)))
     assert flops > 0
     if counted is not None:  # without library calls
         assert flops == pytest.approx(counted, rel=0.01)

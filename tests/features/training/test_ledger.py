@@ -10,7 +10,7 @@ from train_cases import STEPS_PER_EPOCH, train_toy
 
 from jaxbench.errors import UserError
 from jaxbench.features.training import trainings, worker
-from jaxbench.features.training.ledger import TimeLedger, process_begun_ns
+from jaxbench.features.training.folder import TimeLedger, process_begun_ns
 from jaxbench.features.training.run import Watch
 from jaxbench.features.training.train import ProcessRole
 from jaxbench.features.training.trainings import LEDGER
