@@ -157,13 +157,13 @@ def _remat_policy(text: str) -> str:
 REMAT = Lever("remat", default="none", parse=_remat_policy, changes="workload", view="remat")
 
 
-# The lever `compiler`: options with which XLA compiles the step. A value is a set: a name in
-# catalog/compiler_options.csv (sets that others published), an option such as xla_cpu_prefer_vector_width=512, or several
-# of both, joined by "+" or blanks. Sets are separated by ";", because the value of an option may contain commas. "all"
-# stands for every named set of the platform.
+# The lever `compiler`: options with which XLA compiles the step. A value is a set: a name in compiler_options.csv of
+# the catalogue (sets that others published), an option such as xla_cpu_prefer_vector_width=512, or several of both, joined
+# by "+" or blanks. Sets are separated by ";", because the value of an option may contain commas. "all" stands for every
+# named set of the platform.
 @dataclass(frozen=True, kw_only=True)
 class OptionSet:
-    """One named set. platform: cpu | gpu | tpu. options: "xla_a=1 xla_b=true", as in XLA_FLAGS. source: its publisher."""
+    """One named set. platform: cpu | gpu | tpu. options: "xla_a=1 xla_b=true". source: its publisher."""
 
     name: str
     platform: str
@@ -398,6 +398,20 @@ class Arm:
 
     name: str
     levers: dict[str, str]
+
+
+def with_named_sets(arms: list[Arm], platform: str) -> list[Arm]:
+    """The arms, with one for each named set of this platform where the lever `compiler` is "all". Raises UserError."""
+    by_name: dict[str, Arm] = {}  # without duplicates, where a set is also named outside "all"
+    for arm in arms:
+        require_platform(arm.levers, platform)
+        if arm.levers.get(COMPILER.name) != EVERY_SET:
+            by_name[arm.name] = arm
+            continue
+        for options in set_names(platform):
+            name = arm.name.replace(f"compiler={EVERY_SET}", f"compiler={options}")
+            by_name.setdefault(name, Arm(name, {**arm.levers, COMPILER.name: options}))
+    return list(by_name.values())
 
 
 def defaults() -> ConfigDict:

@@ -13,19 +13,7 @@ from jaxbench import parallel
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.core.schema import OWN, StepPlace
 from jaxbench.errors import UserError
-from jaxbench.levers import (
-    ACCUMULATE,
-    BATCH,
-    COMPILER,
-    EVERY_MESH,
-    EVERY_SET,
-    EXECUTION,
-    MESH,
-    TRAININGS,
-    Arm,
-    require_platform,
-    set_names,
-)
+from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, TRAININGS, Arm, with_named_sets
 from jaxbench.machine import cores
 from jaxbench.parallel import axes
 from jaxbench.processes.messages import Fields, Setup
@@ -262,27 +250,13 @@ def possible(arms: list[Arm], machine: Machine) -> list[Arm]:
 
     Raises UserError if none is left, and for compiler options of another platform.
     """
-    arms = _with_named_sets(arms, machine["platform"])
+    arms = with_named_sets(arms, machine["platform"])
     if machine["platform"] != "tpu":
         return arms
     supported = [arm for arm in arms if EXECUTION.of(arm.levers) != "unfused"]
     if not supported:
         raise UserError(UNFUSED)
     return supported
-
-
-def _with_named_sets(arms: list[Arm], platform: str) -> list[Arm]:
-    """The arms, with one for each named set of this platform where the lever `compiler` is "all". Raises UserError."""
-    by_name: dict[str, Arm] = {}  # without duplicates, where a set is also named outside "all"
-    for arm in arms:
-        require_platform(arm.levers, platform)
-        if arm.levers.get(COMPILER.name) != EVERY_SET:
-            by_name[arm.name] = arm
-            continue
-        for options in set_names(platform):
-            name = arm.name.replace(f"compiler={EVERY_SET}", f"compiler={options}")
-            by_name.setdefault(name, Arm(name, {**arm.levers, COMPILER.name: options}))
-    return list(by_name.values())
 
 
 # Tried: a step has 25 fusions with the passes that can be named disabled, and 25 with them enabled.
