@@ -158,9 +158,9 @@ REMAT = Lever("remat", default="none", parse=_remat_policy, changes="workload", 
 
 
 # The lever `compiler`: options with which XLA compiles the step. A value is a set: a name in compiler_options.csv of
-# the catalogue (sets that others published), an option such as xla_cpu_prefer_vector_width=512, or several of both, joined
-# by "+" or blanks. Sets are separated by ";", because the value of an option may contain commas. "all" stands for every
-# named set of the platform.
+# the catalogue (sets that others published), an option such as xla_cpu_prefer_vector_width=512, or several of both,
+# joined by "+" or blanks. Sets are separated by ";", because the value of an option may contain commas. "all" stands
+# for every named set of the platform.
 @dataclass(frozen=True, kw_only=True)
 class OptionSet:
     """One named set. platform: cpu | gpu | tpu. options: "xla_a=1 xla_b=true". source: its publisher."""
