@@ -27,7 +27,6 @@ from jaxbench.report.figures import roofline
 from jaxbench.report.figures.kernels import (
     MATMUL_LIMIT,
     draw_curves,
-    draw_devices,
     draw_dispatch,
     draw_fusion,
     draw_linalg,
@@ -323,13 +322,6 @@ def test_trainings_to_a_target_have_times_and_speedups_with_their_seeds(tmp_path
     assert "mlp: jit on 1 core" in texts(times) and "2 x" in texts(ratios) and "n = 3 seeds" in texts(figure)
     assert len(found.sentences()["Training to a target"]) == 2
     assert draw_ways_to_target(runs.findings(tmp_path / "none", "versus", runs.versus()[:3])) is None
-
-
-def test_cpu_against_accelerator_only_where_both_are(tmp_path: Path) -> None:
-    assert draw_devices(runs.findings(tmp_path / "cpu", "curves")) is None
-    figure = drawn(draw_devices, runs.findings(tmp_path / "both", "curves", runs.both(), manifest=runs.GPU_MANIFEST))
-    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["gelu float32 1M"], "the largest size of both"
-    assert "10.0 x" in texts(figure) or "10 x" in texts(figure) or "9.9" in texts(figure)
 
 
 @pytest.mark.parametrize("view", list(runs.VIEWS))

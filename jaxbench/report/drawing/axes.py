@@ -95,12 +95,6 @@ def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show = plain, room: floa
     return start
 
 
-def time_axis(axes: Axes, bars: Sequence[Mark]) -> float:
-    """`bar_axis` for seconds per call."""
-    axes.set_xlabel("time per call")
-    return bar_axis(axes, bars, show=seconds_tick)
-
-
 def _ticks(axis: Axis, ticks: Sequence[float], show: Show) -> None:
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())

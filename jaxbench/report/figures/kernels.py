@@ -18,15 +18,13 @@ from jaxbench.analysis import quantities, roofline
 from jaxbench.analysis.case_comparisons import Crossing, HalfPerformance
 from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.run_rows import Row
-from jaxbench.digits import digits
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import Show, entitle, extent, log_axis, plain, seconds_tick, si, time_axis, zero_axis
+from jaxbench.report.drawing.axes import Show, entitle, extent, log_axis, plain, seconds_tick, si, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import Mark, exact
 from jaxbench.report.drawing.series import Series, believed, elements, naming, per_second, time_over
 from jaxbench.report.drawing.shapes import Panel, bars, rows
 from jaxbench.report.run_report import RunReport
-from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 UNIT = "elements"
@@ -150,69 +148,6 @@ def draw_dispatch(run: RunReport) -> Figure | None:
         [Panel(x="time per call", made=made, draw=bars(seconds_tick))], handles=handles if len(handles) > 1 else [],
         remarks=[*notes.of_marks(timed), *notes.rest(len(shown), len(timed), "programs, the first")],
     )  # fmt: skip
-
-
-DEVICES_LIMIT = 16
-Pair = tuple[Row, Row]
-
-
-@plot(
-    "devices",
-    views=tuple(f"cases/{view}" for view in ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "versus")),
-    order=1,
-)
-def draw_devices(run: RunReport) -> Figure | None:
-    """The same jitted kernel on the CPU and on the accelerator, at the largest size measured on both. The factor is the
-    accelerator's speed-up. The axis is logarithmic: compare the ends of the bars, not their lengths."""
-    pairs = both(run.rows)
-    if not pairs:
-        return None
-    shown = pairs[:DEVICES_LIMIT]
-    made = []
-    for place, (cpu, other) in enumerate(shown):
-        ratio = paired_ratio.ratio(cpu, other)
-        gain = f"   {digits(ratio.value)} x" if ratio.known and believed(cpu) and believed(other) else ""
-        for style, row, text in ((0, cpu, ""), (1, other, gain)):
-            time = row.timing.step_s
-            text = f"{seconds(time.value)}{text}"
-            made.append(Mark(at=place + 0.4 * style - 0.2, value=time, state=marks.state(row), style=style, text=text))
-    sheet = Sheet()
-    start = time_axis(sheet.only(), made)
-    marks.hbars(sheet.only(), made, thick=0.36, start=start)
-    sheet.names(sheet.only(), [_name(cpu, pairs) for cpu, _ in shown], abreast=2)
-    kinds = list(dict.fromkeys(other.point.platform for _, other in shown))
-    handles = [marks.bar_handle(0, "cpu"), marks.bar_handle(1, " or ".join(kinds))]
-    more = notes.rest(len(shown), len(pairs), "kernels")
-    remarks = [*notes.of_marks([row for pair in shown for row in pair]), *more]
-    return sheet.finish(f"{run.experiment}: CPU against accelerator", handles, remarks)
-
-
-def both(rows: Sequence[Row]) -> list[Pair]:
-    """(row on all CPU cores, row on the accelerator) of each kernel at its largest common size, in row order."""
-    timed = [row for row in rows if row.point.family == "kernel" and row.point.elements and row.timing.step_s.known]
-    ascending = sorted((r for r in timed if r.point.platform == "cpu"), key=lambda r: r.point.cores or 0)
-    on_cpu = {_key(row): row for row in ascending}  # of several core counts, the last and largest one stays
-    pairs: dict[tuple[object, ...], Pair] = {}
-    for row in timed:
-        cpu = on_cpu.get(_key(row))
-        if row.point.platform == "cpu" or cpu is None:
-            continue
-        kernel = (row.point.op, row.point.dtype, row.point.impl, row.point.platform)
-        if kernel not in pairs or (row.point.elements or 0) > (pairs[kernel][1].point.elements or 0):
-            pairs[kernel] = (cpu, row)
-    return list(pairs.values())
-
-
-def _key(row: Row) -> tuple[object, ...]:
-    point = row.point
-    return (point.op, point.dtype, point.impl, point.shape, point.elements)
-
-
-def _name(row: Row, pairs: Sequence[Pair]) -> str:
-    point = row.point
-    impls = {cpu.point.impl for cpu, _ in pairs}
-    parts = [point.op, point.dtype, point.shape or si(point.elements or 0), *([point.impl] if len(impls) > 1 else [])]
-    return short(" ".join(parts), 36)
 
 
 BASE = "op_by_op"
