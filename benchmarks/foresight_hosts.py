@@ -34,7 +34,7 @@ from jaxbench.core.store import RunFolder
 from jaxbench.features.forecast import estimate
 from jaxbench.features.forecast.forecasts import ForecastRecord
 from jaxbench.features.forecast.network import Carded
-from jaxbench.statistics import variance
+from jaxbench.statistics import bootstrap
 from jaxbench.statistics.bootstrap import Estimate
 
 GOAL, HOSTS = 0.10, 2
@@ -89,7 +89,7 @@ def _trials(folder: Path) -> list[Trial]:
 
 def _of(run: RunFolder, rate: str, network: Carded) -> list[Trial]:
     """One trial for each strategy and scaling that was measured on both."""
-    rows = run_rows.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
+    rows = run_rows.analyse(points.load(run), config=run.config(), spread=bootstrap.read_spread(run.path))
     families: dict[tuple[str, str, str], list[run_rows.Row]] = {}
     for row in rows:
         families.setdefault((row.point.strategy, row.point.scaling, row.point.arm), []).append(row)

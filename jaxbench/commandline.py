@@ -172,9 +172,9 @@ def _define(config: ConfigDict, argv: list[str], values: flags.FlagValues) -> No
 
 
 def _check_view(view: str) -> None:
-    from jaxbench.report import views
+    from jaxbench.report import build
 
-    known = views.views("training")
+    known = build.views_of("training")
     if view and view not in known:
         raise UserError(f"--config.report.view={view} is unknown: {did_you_mean(view, known)}")
 

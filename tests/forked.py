@@ -18,7 +18,7 @@ from typing import Any
 
 IMPORTED = (
     *("jax", "optax", "flax.linen", "matplotlib.figure", "matplotlib.backends.backend_svg", "rich.progress"),
-    *("jaxbench.app", "jaxbench.report.build", "jaxbench.report.views", "jaxbench.sweep.run"),
+    *("jaxbench.app", "jaxbench.report.build", "jaxbench.report.build", "jaxbench.sweep.run"),
     *("jaxbench.workloads", "jaxbench.processes.launch", "jaxbench.features.training.run"),
 )
 
@@ -60,10 +60,10 @@ if __name__ == "__main__":
     command = serve()
     become(command)
     from jaxbench import app
-    from jaxbench.report import views
+    from jaxbench.report import build
     from jaxbench.report.drawing import canvas
 
     canvas.FORMATS = ("svg",)
     if not command["drawn"]:
-        views.pictures = lambda run: []
+        build.pictures = lambda run: []
     app.main()

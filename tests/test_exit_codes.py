@@ -134,7 +134,7 @@ ROOMS: dict[str, tuple[str, tuple[Any, Any], list[str]]] = {
     "try": ("jaxbench.features.try_model.trial.run", (True, False), ["mlp"]),
     "machine": ("jaxbench.features.machine_profile.machine_command.machine", OK, []),
     "first-run": ("jaxbench.suites.first_run.first_run", (True, False), []),
-    "paper": ("jaxbench.suites.papers.session.paper", (True, False), ["goyal2017"]),
+    "paper": ("jaxbench.suites.papers.paper.paper", (True, False), ["goyal2017"]),
     "doctor": ("jaxbench.features.doctor.examine.ok", (True, False), []),
     "advise": ("jaxbench.features.forecast.advise_command.advise", (True, False), ["gpt"]),
     "forecast": ("jaxbench.features.forecast.forecast_command.smallest_need", ("", "nothing fits"), ["gpt"]),
@@ -189,7 +189,7 @@ def test_a_command_ends_with_its_code(tmp_path: Path, verb: str, code: int) -> N
 def test_a_verb_ends_as_its_room_says(verb: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     room, answers, arguments = ROOMS[verb]
     monkeypatch.setattr(room, lambda *a, **k: answers[code])
-    others = ("forecast.advice_page.write", "forecast.page.write", "forecast.forecast_command.request",
+    others = ("forecast.page.write_advice", "forecast.page.write", "forecast.forecast_command.request",
               "forecast.advise_command.request", "doctor.examine.examine", "doctor.examine.write",
               "own_step.settle.settle")  # fmt: skip
     for other in others:

@@ -20,7 +20,7 @@ from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, sealed, unsealed
 from jaxbench.records.manifest import CopyRate, LaunchCost, LinkFit, Machine, MachineProfile, Manifest, Peak
-from jaxbench.statistics import paired_ratio, variance
+from jaxbench.statistics import bootstrap, paired_ratio
 from jaxbench.statistics.bootstrap import Estimate
 
 SCHEMA = 1
@@ -52,7 +52,9 @@ def build(runs: list[RunFolder]) -> MachineProfile:
         if why := matches(card, manifest):
             raise UserError(f"'{run.path}' and '{runs[0].path}' were measured on different machines: {why}")
         # Without a profile: an older one must not judge the runs that replace it.
-        rows = run_rows.analyse(points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path))
+        rows = run_rows.analyse(
+            points.load_cases(run), manifest=manifest, machine=None, spread=bootstrap.read_spread(run.path)
+        )
         _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
     return cast(MachineProfile, sealed(card))
 

@@ -19,9 +19,16 @@ from jaxbench.analysis.roofline import Rates, Utilisation
 from jaxbench.levers import SIXTEEN_BITS
 from jaxbench.records.manifest import MachineProfile, Manifest
 from jaxbench.statistics import paired_ratio
-from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, BootstrapSamples, Estimate, estimate
+from jaxbench.statistics.bootstrap import (
+    ASSUMED,
+    MIN_ROUNDS,
+    UNKNOWN,
+    BootstrapSamples,
+    Estimate,
+    RunVariance,
+    estimate,
+)
 from jaxbench.statistics.timing import Timing, draws_of, measure, measure_loop, no_interval, unsettled
-from jaxbench.statistics.variance import ASSUMED, RunVariance
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -27,7 +27,7 @@ from jaxbench.features.forecast.figures import draw_forecast
 from jaxbench.features.machine_profile import page as machine_page
 from jaxbench.features.training import trainings
 from jaxbench.records import identity
-from jaxbench.report import build, page, views
+from jaxbench.report import build, page
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.canvas import Plot
 from jaxbench.report.page import Page, Purpose, Section
@@ -132,7 +132,7 @@ class Run(Result):
     def __init__(self, report: RunReport):
         named = canvas.title_of(report.config)
         files = {file.stem: file for file in (report.path / "figures").glob("*.png")}
-        drawn = views.of(report).items()
+        drawn = build.figures_of(report).items()
         figures = [ResultFigure(plot, report, named=named, file=files.get(name)) for name, plot in drawn]
         content = Page(
             name=report.experiment, heading=report.title, headlines=report.headlines, pictures=(),

@@ -38,12 +38,11 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.features.forecast import advice_page as page
-    from jaxbench.features.forecast import advise_command
+    from jaxbench.features.forecast import advise_command, page
 
     (experiment,) = arguments
     texts = {name: FLAGS[name].value for name in ("tokens", "examples", "deadline", "prices", "targets", "counts")}
     asked = advise_command.request(texts, today=datetime.date.today())
     fits = advise_command.advise(experiment, FLAGS.config, asked, workdir, console)
-    page.write(workdir, console)
+    page.write_advice(workdir, console)
     return 0 if fits else 1

@@ -38,7 +38,7 @@ from jaxbench.parallel.optimizer import (
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE, Schedule
 from jaxbench.workloads import rng_keys, sharding_context
 from jaxbench.workloads.jaxprs import reached
-from jaxbench.workloads.models import blocks
+from jaxbench.workloads.models import attention
 
 OUTER, BLOCKS = "outer", "blocks"
 
@@ -339,7 +339,9 @@ class Stage:
         length = len(jax.tree.leaves(params)[0])
         before = (chunk * self._count + self._me) * length
         rows = [(jax.tree.map(lambda p, i=i: p[i], params), jax.random.fold_in(key, before + i)) for i in range(length)]
-        return blocks.apply(lambda row, x: self._stages.block(row[0], x, batch, row[1]), rows, x, self._stages.remat)
+        return attention.apply_blocks(
+            lambda row, x: self._stages.block(row[0], x, batch, row[1]), rows, x, self._stages.remat
+        )
 
     def _first(self, outer: PyTree, batch: Batch, key: jax.Array) -> jax.Array:
         key = jax.random.fold_in(key, self._model_blocks)  # the keys of `workload.Stages`

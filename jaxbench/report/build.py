@@ -1,8 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The report of a run folder: summary.csv, the figures, report.html, and the table on the terminal."""
+"""The report of a run folder: summary.csv, the figures, report.html, and the table on the terminal.
+
+The figures of a run: every `Plot` in `figures/` and in a feature's `figures.py` that has one of the run's views.
+"""
 
 from __future__ import annotations
 
+import functools
+import importlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,11 +16,63 @@ from typing import Any
 
 from rich.console import Console
 
+from jaxbench import features
 from jaxbench.core.store import RunFolder, write_atomic
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records import launched
-from jaxbench.report import compiled_report, page, run_report, views
+from jaxbench.report import compiled_report, page, run_report
+from jaxbench.report.drawing import canvas
+from jaxbench.report.drawing.canvas import Plot
+from jaxbench.report.page import Picture
 from jaxbench.report.run_report import RunReport
+
+_FOLDER, _FIGURES = Path(__file__).with_name("figures"), "jaxbench.report.figures"
+
+
+@functools.cache  # one report asks for it several times
+def figures() -> dict[str, Plot]:
+    """Every figure by name, in the order of a page."""
+    modules = [importlib.import_module(f"{_FIGURES}.{file.stem}") for file in _FOLDER.glob("[!_]*.py")]
+    modules += features.providing("figures")
+    plots = [value for module in modules for value in vars(module).values() if isinstance(value, Plot)]
+    return {plot.name: plot for plot in sorted(plots, key=lambda plot: (plot.order, plot.name))}
+
+
+def views_of(kind: str) -> list[str]:
+    """The views of one kind of run that have a figure."""
+    every = (view for plot in figures().values() for view in plot.views)
+    return sorted({view.removeprefix(f"{kind}/") for view in every if view.startswith(f"{kind}/")})
+
+
+def figures_of(run: RunReport) -> dict[str, Plot]:
+    """The figures for the run by name. Raises UserError for a view without a figure."""
+    kind, view, section = run.kind, run.view, run.config.get("report")  # older configs have no such section
+    asked_for = section.get("view", "") if isinstance(section, dict) else ""
+    legal = sorted({*views_of("training"), *views_of(kind)})
+    if asked_for and asked_for not in legal:
+        raise UserError(f"the run's report.view={asked_for} is unknown: {did_you_mean(asked_for, legal)}")
+    if kind == "cases" and view not in views_of(kind):
+        raise UserError(f"the run's view '{view}' is unknown to this jaxbench: {did_you_mean(view, views_of(kind))}")
+    asked = {kind, f"{kind}/{view}", f"{kind}/{asked_for}"}
+    return {name: plot for name, plot in figures().items() if asked.intersection(plot.views)}
+
+
+def pictures(run: RunReport) -> list[Picture]:
+    """Draws the figures of a run into its folder, and returns those that were drawn."""
+    shown, named = [], canvas.title_of(run.config)
+    for name, plot in figures_of(run).items():
+        files = canvas.render(lambda plot=plot: plot(run), named)  # type: ignore[misc]
+        canvas.write(files, run.path / "figures", name)  # without files it removes those of an earlier report
+        if files:
+            shown.append(picture(name, files["svg"], run))
+    return shown
+
+
+def picture(name: str, svg: bytes, run: RunReport) -> Picture:
+    """A drawn figure with its caption."""
+    plot = figures()[name]
+    return Picture(name=name, svg=svg, caption=f"{plot.caption} {plot.more(run) if plot.more else ''}".strip())
+
 
 KINDS = ("cases", "levers", "compiled")  # what a plan measures; "" are steps over device counts
 
@@ -44,7 +101,7 @@ def write(
         found.config["report"] = {**found.config.get("report", {}), **look}
     try:
         write_atomic(path / "summary.csv", found.csv())  # before the figures, which take the most time
-        made = found.page(views.pictures(found))
+        made = found.page(pictures(found))
         write_atomic(path / "report.html", page.render(made))
     except OSError as error:
         raise UserError(f"cannot write the report into '{path}' ({error.strerror}).") from error

@@ -42,7 +42,7 @@ from jaxbench.report import columns, sentences, table
 from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections
 from jaxbench.report.table import Kind, Table, take
-from jaxbench.statistics import variance
+from jaxbench.statistics import bootstrap
 from jaxbench.statistics.bootstrap import MIN_ROUNDS
 
 TITLES = {  # by view; a run over device counts has none
@@ -296,7 +296,9 @@ def find(run: RunFolder) -> RunReport:
     loaded, common = points.load(run), of_folder(run)
     config, manifest, card = common["config"], common["manifest"], common["card"]
     plan = manifest["plan"]
-    rows = run_rows.analyse(loaded, config=config, manifest=manifest, machine=card, spread=variance.read(run.path))
+    rows = run_rows.analyse(
+        loaded, config=config, manifest=manifest, machine=card, spread=bootstrap.read_spread(run.path)
+    )
     common["experiment"] = rows[0].point.experiment if rows else str(plan.get("experiment", ""))
     if plan.get("measures") == CASES:
         lines = alpha_beta.fit_all(rows)

@@ -19,8 +19,17 @@ import numpy as np
 from jaxbench.core.schema import CaseRecord, PointRecord, Record, RoundRecord
 from jaxbench.digits import digits
 from jaxbench.statistics import turns
-from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, UNKNOWN, BootstrapSamples, Estimate, Unit, estimate
-from jaxbench.statistics.variance import ASSUMED, RunVariance
+from jaxbench.statistics.bootstrap import (
+    ASSUMED,
+    MIN_PROCESSES,
+    MIN_ROUNDS,
+    UNKNOWN,
+    BootstrapSamples,
+    Estimate,
+    RunVariance,
+    Unit,
+    estimate,
+)
 
 CLOCK_LIMIT = 0.05  # a row gets a note if its two clocks differ by more than this relative difference
 

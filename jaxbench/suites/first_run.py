@@ -34,7 +34,7 @@ from jaxbench.machine.start import only_cpu_here
 from jaxbench.parallel import axes
 from jaxbench.records import identity
 from jaxbench.records.manifest import Machine
-from jaxbench.statistics import variance
+from jaxbench.statistics import bootstrap
 from jaxbench.suites import command
 from jaxbench.suites import first_run_page as page
 from jaxbench.suites.command import AMISS, ASKED, BROKEN, DONE, REFUSED, SKIPPED, STOPPED, Document, Launch
@@ -281,7 +281,7 @@ def complaint(part: Part, agrees: str, found: str, why: str) -> dict[str, Any]:
 
 def _trainings(stage: str, path: Path) -> dict[str, Any]:
     run = RunFolder(path)
-    rows = run_rows.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
+    rows = run_rows.analyse(points.load(run), config=run.config(), spread=bootstrap.read_spread(run.path))
     items = {SMOKE: expectations.of_training(rows)}  # correctness is shown in one place, whatever part ran the program
     if stage == SCALING:
         items[SCALING] = expectations.of_scaling(rows)
@@ -294,7 +294,9 @@ def _trainings(stage: str, path: Path) -> dict[str, Any]:
 def _cases(path: Path) -> dict[str, Any]:
     run = RunFolder(path)
     manifest = run.manifest()
-    rows = run_rows.analyse(points.load_cases(run), manifest=manifest, machine=None, spread=variance.read(run.path))
+    rows = run_rows.analyse(
+        points.load_cases(run), manifest=manifest, machine=None, spread=bootstrap.read_spread(run.path)
+    )
     items = expectations.of_cases(rows)
     if manifest["plan"].get("view") == "matmul":
         items.append(expectations.of_peak(rows, manifest))

@@ -18,7 +18,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.core import store
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.report import run_report, views
+from jaxbench.report import build, run_report
 from jaxbench.report.drawing import canvas
 from jaxbench.report.run_report import RunReport
 from jaxbench.statistics import bootstrap
@@ -268,7 +268,7 @@ def test_it_is_said_and_drawn(found: RunReport) -> None:
     said, _ = found.headlines
     assert said.startswith("2 trainings at once: 1.2") and said.endswith("index of their rates is 0.980.")
     with canvas.style():
-        figure = views.figures()["sharing"].draw(found)
+        figure = build.figures()["sharing"].draw(found)
     assert figure is not None and [axes.get_xlabel() for axes in figure.axes] == 3 * ["trainings at once"]
     dots = [line for line in figure.axes[1].lines if line.get_marker() == "."]
     assert [len(line.get_ydata()) for line in dots] == [2, 4]
@@ -279,7 +279,7 @@ def test_trainings_with_and_without_mps_are_two_lines(tmp_path: Path, monkeypatc
     monkeypatch.setitem(fab.RUNS, "sharing", (fab.sharing_mps, ["trainings"]))
     run = run_report.find(RunFolder(fab.folder(tmp_path / "run", "sharing")))
     with canvas.style():
-        figure = views.figures()["sharing"].draw(run)
+        figure = build.figures()["sharing"].draw(run)
     assert figure is not None
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()][:2] == ["without MPS", "with MPS"]

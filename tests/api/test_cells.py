@@ -9,7 +9,7 @@ import types
 import pytest
 
 from jaxbench import discovery
-from jaxbench.api import calls
+from jaxbench.api import cells
 from jaxbench.errors import JaxbenchError, UserError
 
 CELL = """
@@ -40,7 +40,7 @@ def run_cell(text, number=1):
 
 @pytest.fixture
 def written(tmp_path, monkeypatch):
-    with calls.written(run_cell(CELL)["build"], tmp_path) as (path, variables):
+    with cells.written(run_cell(CELL)["build"], tmp_path) as (path, variables):
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
         yield path
@@ -54,7 +54,7 @@ def test_the_function_reaches_another_module(written):
 
 
 def test_an_error_names_the_line_of_the_cell(tmp_path, monkeypatch):
-    with pytest.raises(JaxbenchError) as caught, calls.written(run_cell(CELL)["build"], tmp_path) as (path, variables):
+    with pytest.raises(JaxbenchError) as caught, cells.written(run_cell(CELL)["build"], tmp_path) as (path, variables):
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
         discovery.build(str(path), -1)
@@ -73,7 +73,7 @@ def test_nothing_else_is_unpickled(written, tmp_path):
 
 
 def test_after_the_call_no_pickle_is_left(tmp_path):
-    with calls.written(run_cell(CELL)["build"], tmp_path) as (path, variables):
+    with cells.written(run_cell(CELL)["build"], tmp_path) as (path, variables):
         os.environ |= variables
     try:
         assert not [*tmp_path.glob("*.pickle")]
@@ -85,8 +85,8 @@ def test_after_the_call_no_pickle_is_left(tmp_path):
 
 
 def test_a_cell_that_runs_again_is_the_same_experiment():
-    once, again = (calls.Pickled(run_cell(CELL, number)["build"]).sha256 for number in (1, 2))
-    wider = calls.Pickled(run_cell(CELL.replace("WIDTH = 3", "WIDTH = 4"))["build"]).sha256
+    once, again = (cells.Pickled(run_cell(CELL, number)["build"]).sha256 for number in (1, 2))
+    wider = cells.Pickled(run_cell(CELL.replace("WIDTH = 3", "WIDTH = 4"))["build"]).sha256
     assert once == again != wider
 
 
@@ -100,7 +100,7 @@ def test_functions_of_modules_go_by_name(tmp_path, monkeypatch):
     import mine.models
 
     (tmp_path / "run").mkdir()
-    with calls.written(mine.models, tmp_path / "run") as (path, variables):
+    with cells.written(mine.models, tmp_path / "run") as (path, variables):
         assert path.name == "models.py"
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
@@ -116,7 +116,7 @@ def test_a_function_may_use_jaxbench_by_its_name(tmp_path, monkeypatch):
     cell = (
         "import jaxbench as jb\ndef build(config):\n    return jb.StepWorkload(name='mine', make=print, batch=config)\n"
     )
-    with calls.written(run_cell(cell)["build"], tmp_path) as (path, variables):
+    with cells.written(run_cell(cell)["build"], tmp_path) as (path, variables):
         for name, value in variables.items():
             monkeypatch.setenv(name, value)
         assert discovery.build(str(path), 8).batch == 8
@@ -125,7 +125,7 @@ def test_a_function_may_use_jaxbench_by_its_name(tmp_path, monkeypatch):
 def test_what_is_no_model_is_said():
     for model in (3, types.ModuleType("empty")):
         with pytest.raises(UserError, match="has no build.config.: give a name such as 'cnn'"):
-            calls.Pickled(model)
+            cells.Pickled(model)
     lock = run_cell("import threading\nlock = threading.Lock()\ndef build(config):\n    return lock\n")
     with pytest.raises(UserError, match="create what it needs inside it"):
-        calls.Pickled(lock["build"])
+        cells.Pickled(lock["build"])

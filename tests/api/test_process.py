@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from jaxbench.api.calls import Screen
+from jaxbench.api.process import Screen
 
 
 def written():

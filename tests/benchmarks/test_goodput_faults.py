@@ -14,8 +14,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import goodput
-from jaxbench.features.training.goodput import Costs
-from jaxbench.features.training.trainings import KINDS, Save, Start
+from jaxbench.features.training.trainings import KINDS, Costs, Save, Start
 
 ROOT = Path(__file__).parents[2]
 

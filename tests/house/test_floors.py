@@ -65,9 +65,9 @@ WITHOUT_JAX = {
     "audit": {"checks", "table", "work"},
     "ablations": {"loss_sentences", "waterfall"},
     "cards": {"card", "gallery"},
-    "comparison": {"calibration", "comparable", "comparison", "judge", "ratio", "sequential"},
-    "forecast": {"advice", "advice_page", "estimate", "forecasts", "network", "schedule", "work"},
-    "training": {"goodput", "trainings"},
+    "comparison": {"calibration", "comparable", "comparison", "judge", "ratio"},
+    "forecast": {"advice", "estimate", "forecasts", "network", "schedule", "work"},
+    "training": {"trainings"},
 }
 ROOF = {"api", "app", "commandline", "commands", "suites", "worker", "__main__"}
 OUTSIDE = {

@@ -16,7 +16,7 @@ from jaxbench.core import schema
 from jaxbench.core.bench import Bench
 from jaxbench.features.profile import profile
 from jaxbench.processes.server import StageError
-from jaxbench.report import views
+from jaxbench.report import build
 
 BATCH = 16
 
@@ -41,7 +41,7 @@ def test_there_is_an_experiment_for_every_lever():
     for name in names:
         config = small(name)
         swept = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()).swept
-        assert swept or config.profile or config.report.view in views.views("training"), name
+        assert swept or config.profile or config.report.view in build.views_of("training"), name
 
 
 @pytest.mark.full

@@ -6,7 +6,7 @@ from ml_collections import ConfigDict
 
 from jaxbench import levers
 from jaxbench.errors import UserError
-from jaxbench.report import views
+from jaxbench.report import build
 
 
 def lever(**changes: str) -> ConfigDict:
@@ -20,7 +20,7 @@ def test_every_declared_lever_is_listed_and_its_default_is_legal():
     assert {lever.name for lever in declared} == set(levers.LEVERS)
     for lever in levers.LEVERS.values():
         assert lever.of({}) == lever.read(lever.default) and not lever.swept(lever.words(lever.default))
-        assert lever.view in views.views("levers")
+        assert lever.view in build.views_of("levers")
 
 
 def test_values_are_typed_once():

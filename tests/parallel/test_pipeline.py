@@ -23,7 +23,7 @@ from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import axes, schedule
 from jaxbench.parallel.schedule import BACKWARD, CHUNKS, FORWARD, NOWHERE
 from jaxbench.parallel.stage import SplitVjp
-from jaxbench.workloads.models import blocks
+from jaxbench.workloads.models import attention
 
 # The smallest number of blocks: each block of a stage is compiled once.
 SHAPE = {"model.width": 16, "model.heads": 2, "model.context": 16, "model.vocab": 32}
@@ -155,7 +155,7 @@ def test_values_that_follow_from_the_parameters_are_not_kept():
 
 
 def test_a_recomputed_block_keeps_its_input_alone():
-    again = SplitVjp(lambda params, x: blocks.apply(block, [params, params], x, "block"), PARAMS, X)
+    again = SplitVjp(lambda params, x: attention.apply_blocks(block, [params, params], x, "block"), PARAMS, X)
     assert [aval.shape for aval in again.kept] == [X.shape, X.shape]
     _, kept = again.forward(PARAMS, X)
     expected = jax.vjp(lambda params, x: block(params, block(params, x)), PARAMS, X)[1](DY)

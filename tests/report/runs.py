@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
-from jaxbench.report import run_report, views
+from jaxbench.report import build, run_report
 from jaxbench.report.drawing import canvas
 from jaxbench.report.run_report import RunReport
 
@@ -41,7 +41,7 @@ def blank() -> Iterator[None]:
 def undrawn() -> Iterator[None]:
     """Reports written inside have no figures: drawing dominates a report's time, and other tests cover it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(views, "pictures", lambda run: [])
+        patch.setattr(build, "pictures", lambda run: [])
         yield
 
 

@@ -21,7 +21,7 @@ from report import runs
 
 from jaxbench.catalog import published
 from jaxbench.core import store
-from jaxbench.report import build, views
+from jaxbench.report import build
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.figures import roofline
 from jaxbench.report.figures.kernels import (
@@ -39,7 +39,7 @@ from jaxbench.report.figures.versus import draw_call_split, draw_versus, draw_wa
 from jaxbench.report.run_report import RunReport
 from jaxbench.statistics.bootstrap import Estimate
 
-FIGURES = {name: plot.views for name, plot in views.figures().items()}
+FIGURES = {name: plot.views for name, plot in build.figures().items()}
 EVERY = [(view, name) for view in runs.VIEWS for name, shown in FIGURES.items() if f"cases/{view}" in shown]
 
 
@@ -77,7 +77,7 @@ def marked(axes: Axes, **style: Any) -> list[Line2D]:
 @pytest.mark.parametrize(("view", "name"), EVERY)
 def test_nothing_measured_is_nothing_drawn(tmp_path: Path, view: str, name: str) -> None:
     found = runs.findings(tmp_path, view, rounds=0, machine=fab.card())
-    assert canvas.render(lambda: views.figures()[name].draw(found)) == {}
+    assert canvas.render(lambda: build.figures()[name].draw(found)) == {}
 
 
 def test_refused_and_wrong_rows_are_crosses_off_the_line(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_hostile_names_are_text_and_stay_inside_the_figure(tmp_path: Path, view:
     ]
     found = runs.findings(tmp_path, view, made)
     with canvas.style():
-        for module in views.of(found).values():
+        for module in build.figures_of(found).values():
             figure = module.draw(found)
             if figure is not None:
                 figure.draw_without_rendering()

@@ -33,9 +33,8 @@ from jaxbench.features.forecast.figures import draw_forecast
 from jaxbench.features.time_to_target import analysis as curves
 from jaxbench.features.time_to_target.figures import draw_targets
 from jaxbench.features.training.figures import draw_goodput
-from jaxbench.features.training.goodput import Costs
-from jaxbench.features.training.trainings import Trained
-from jaxbench.report import build, run_report, views
+from jaxbench.features.training.trainings import Costs, Trained
+from jaxbench.report import build, run_report
 from jaxbench.report import figures as figures_views
 from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.notes import display
@@ -81,7 +80,7 @@ def laid_out(draw: Callable[[], Figure | None], named: str = "") -> Figure | Non
 
 def figures(run: RunReport) -> Iterator[tuple[str, Figure]]:
     """Every figure of the run, as written."""
-    for name, module in views.of(run).items():
+    for name, module in build.figures_of(run).items():
         figure = laid_out(lambda module=module: module.draw(run))  # type: ignore[misc]
         if figure is not None:
             yield name, figure
@@ -181,7 +180,7 @@ def test_three_formats_seven_inches_and_the_same_bytes_every_time(
     run = found(name, tmp_path)
 
     def rendered() -> dict[str, dict[str, bytes]]:
-        return {plot.name: canvas.render(lambda plot=plot: plot(run)) for plot in views.of(run).values()}  # type: ignore[misc]
+        return {plot.name: canvas.render(lambda plot=plot: plot(run)) for plot in build.figures_of(run).values()}  # type: ignore[misc]
 
     first = rendered()
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")  # another day for matplotlib
@@ -355,49 +354,49 @@ def draw_brand_new(run):
 """
 
 
-@pytest.mark.parametrize("name", views.figures())
+@pytest.mark.parametrize("name", build.figures())
 def test_every_figure_has_a_caption_and_runs(name: str) -> None:
-    plot = views.figures()[name]
+    plot = build.figures()[name]
     assert plot.caption.endswith(".")
     assert {view.partition("/")[0] for view in plot.views} <= {"training", "levers", "cases", "compiled"}
 
 
 def test_every_view_that_something_asks_for_has_a_figure() -> None:
-    assert set(VIEWS) == set(views.views("cases"))
-    assert {*run_report._VIEWS.values(), "inference", "arms"} <= set(views.views("levers"))
+    assert set(VIEWS) == set(build.views_of("cases"))
+    assert {*run_report._VIEWS.values(), "inference", "arms"} <= set(build.views_of("levers"))
 
 
 def test_a_new_file_is_found_and_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "brand_new.py").write_text(NEW)
     monkeypatch.setattr(figures_views, "__path__", [*figures_views.__path__, str(tmp_path / "figures")])
-    monkeypatch.setattr(views, "_FOLDER", tmp_path / "figures")
-    views.figures.cache_clear()
+    monkeypatch.setattr(build, "_FOLDER", tmp_path / "figures")
+    build.figures.cache_clear()
     try:
         run = run_report.find(RunFolder(fabricate.run_folder(tmp_path / "run", devices=(1, 2), rounds=2)))
-        (picture,) = views.pictures(run)
+        (picture,) = build.pictures(run)
         assert (picture.name, picture.caption) == ("brand_new", "a test")
         assert (tmp_path / "run/figures/brand_new.svg").is_file()
     finally:
-        views.figures.cache_clear()
+        build.figures.cache_clear()
 
 
 def test_the_figures_of_a_run_are_those_of_its_kind_and_view(tmp_path: Path) -> None:
     config = {"report": {"view": "zero"}}
     run = RunFolder(fabricate.run_folder(tmp_path / "zero", devices=(1,), rounds=1, config=config))
     names = ["zero", "scaling", "waterfall", "hosts", "roofline", "profile", "search", "ranks", "blocks"]
-    assert list(views.of(run_report.find(run))) == names
-    assert list(views.of(runs.findings(tmp_path / "c", "collectives"))) == ["busbw", "alpha_beta", "blocks"]
+    assert list(build.figures_of(run_report.find(run))) == names
+    assert list(build.figures_of(runs.findings(tmp_path / "c", "collectives"))) == ["busbw", "alpha_beta", "blocks"]
 
 
 def test_cases_of_an_unknown_view_are_refused(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "curves")
     with pytest.raises(UserError, match="did you mean 'curves'"):
-        views.of(dataclasses.replace(found, view="curvs"))
+        build.figures_of(dataclasses.replace(found, view="curvs"))
 
 
 def test_an_unknown_view_in_a_runs_config_is_refused(tmp_path: Path) -> None:
     config = {"report": {"view": "zerro"}}
     run = RunFolder(fabricate.run_folder(tmp_path, devices=(1,), rounds=1, config=config))
     with pytest.raises(UserError, match="report.view=zerro.* did you mean 'zero'"):
-        views.of(run_report.find(run))
+        build.figures_of(run_report.find(run))

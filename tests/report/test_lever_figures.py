@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 from jaxbench.analysis import studies
 from jaxbench.core import store
 from jaxbench.core.store import RunFolder
-from jaxbench.report import run_report, views
+from jaxbench.report import build, run_report
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.figures.levers import difference, factors
 from jaxbench.report.figures.memory import draw_remat, draw_search, front
@@ -27,7 +27,7 @@ def findings(path: Path, kind: str, **facts: Any) -> RunReport:
 
 def draw(path: Path, kind: str, **facts: Any) -> Figure:
     with canvas.style():
-        figure = views.figures()[kind].draw(findings(path, kind, **facts))
+        figure = build.figures()[kind].draw(findings(path, kind, **facts))
     assert figure is not None
     return figure
 
@@ -64,7 +64,7 @@ def test_oversubscribed_is_said_and_has_no_filled_mark(tmp_path: Path, kind: str
 
 @pytest.mark.parametrize("kind", fab.RUNS)
 def test_nothing_measured_is_no_figure(tmp_path: Path, kind: str) -> None:
-    assert views.figures()[kind].draw(findings(tmp_path, kind, rounds=0)) is None
+    assert build.figures()[kind].draw(findings(tmp_path, kind, rounds=0)) is None
 
 
 @pytest.mark.parametrize("kind", fab.RUNS)
@@ -163,7 +163,7 @@ def test_names_are_text_and_stay_inside_the_figure(tmp_path: Path, kind: str, na
     run = RunFolder(fab.lever_folder(tmp_path, arms, swept, experiment=name))
     made = run_report.find(run)
     with canvas.style():
-        figure = views.figures()[kind].draw(made)
+        figure = build.figures()[kind].draw(made)
         assert figure is not None
         figure.draw_without_rendering()
     assert figure.axes[0].get_window_extent().width > 80 * canvas.DPI / 100

@@ -29,7 +29,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
 from jaxbench.features.ablations.figures import draw_waterfall, remarks
-from jaxbench.report import run_report, views
+from jaxbench.report import build, run_report
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.axes import round_ticks
 from jaxbench.report.figures.memory import FLAT, draw_contrastive
@@ -118,7 +118,7 @@ def test_unmeasured_points_are_named(tmp_path: Path) -> None:
 
 def test_it_stands_below_the_scaling_figure_and_only_where_something_explains(tmp_path: Path) -> None:
     run = waterfall_found(tmp_path, losses={2: LOSSES[2]}, peak=True)
-    names = list(views.of(run))
+    names = list(build.figures_of(run))
     assert names.index("waterfall") == names.index("scaling") + 1
     sections = {section.heading: section.sentences for section in run.sections()}
     assert sections["Why not 100 %"][0].startswith("2 devices: 83")
@@ -149,7 +149,7 @@ def panels(path: Path, *, processes: Callable[[int], int], hosts: int = 1, **fac
     manifest = json.loads((path / store.MANIFEST).read_text())
     store.write_json(path / store.MANIFEST, {**manifest, "workers": workers})
     run = run_report.find(RunFolder(path))
-    assert "hosts" in views.of(run)
+    assert "hosts" in build.figures_of(run)
     with canvas.style():
         drawn = draw_hosts(run)
     return [] if drawn is None else drawn.axes
@@ -196,7 +196,7 @@ def ranks_draw(run: RunReport) -> Figure:
 def test_the_row_of_a_slow_process_is_dark(tmp_path: Path, count: int) -> None:
     slower = (1.0, 1.3, *(1.0,) * (count - 2))
     run = ranks_found(tmp_path, slower)
-    assert "ranks" in views.of(run)
+    assert "ranks" in build.figures_of(run)
     step, local = ranks_draw(run).axes
     assert step.get_title(loc="left") == f"shard_map, strong, {count} devices, whole step"
     assert local.get_title(loc="left").startswith("without communication: 1 is slow, 1.")

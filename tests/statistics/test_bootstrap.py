@@ -21,9 +21,16 @@ from jaxbench.analysis import points, run_rows
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.records import documents
-from jaxbench.statistics import timing, variance
-from jaxbench.statistics.bootstrap import BootstrapSamples, Estimate, estimate, weighted_median, widened
-from jaxbench.statistics.variance import ASSUMED, RunVariance
+from jaxbench.statistics import bootstrap, timing
+from jaxbench.statistics.bootstrap import (
+    ASSUMED,
+    BootstrapSamples,
+    Estimate,
+    RunVariance,
+    estimate,
+    weighted_median,
+    widened,
+)
 
 
 @given(rounds=st.integers(1, 12), samples=st.integers(1, 300), seed=st.integers(0, 2**16))
@@ -189,19 +196,19 @@ def test_images_a_second_and_speedup_agree(tmp_path: Path) -> None:
 
 
 def test_a_spread_that_was_kept_with_a_run_is_read(tmp_path: Path) -> None:
-    assert variance.read(tmp_path) is ASSUMED
-    (tmp_path / variance.NAME).write_text(json.dumps(dataclasses.asdict(CALIBRATED)))
-    assert variance.read(tmp_path) == CALIBRATED
-    (tmp_path / variance.NAME).write_text(json.dumps({**dataclasses.asdict(CALIBRATED), "sd": -1}))
+    assert bootstrap.read_spread(tmp_path) is ASSUMED
+    (tmp_path / bootstrap.SPREAD).write_text(json.dumps(dataclasses.asdict(CALIBRATED)))
+    assert bootstrap.read_spread(tmp_path) == CALIBRATED
+    (tmp_path / bootstrap.SPREAD).write_text(json.dumps({**dataclasses.asdict(CALIBRATED), "sd": -1}))
     with pytest.raises(UserError, match="is damaged"):
-        variance.read(tmp_path)
+        bootstrap.read_spread(tmp_path)
 
 
 def test_an_edited_spread_makes_no_narrower_interval(tmp_path: Path) -> None:
     held = dataclasses.asdict(CALIBRATED)
-    path = tmp_path / variance.NAME
+    path = tmp_path / bootstrap.SPREAD
     path.write_text(json.dumps({**held, "sha256": documents.digest(held)}))
-    assert variance.read(tmp_path) == CALIBRATED
+    assert bootstrap.read_spread(tmp_path) == CALIBRATED
     path.write_text(json.dumps({**held, "sd": 1e-6, "sha256": documents.digest(held)}))
     with pytest.raises(UserError, match="its numbers were changed after it was written"):
-        variance.read(tmp_path)
+        bootstrap.read_spread(tmp_path)

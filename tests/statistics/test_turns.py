@@ -16,7 +16,7 @@ from benchmarks import dense_rounds
 from jaxbench.analysis import points, run_rows
 from jaxbench.config import BUDGET_S
 from jaxbench.core.store import RunFolder
-from jaxbench.statistics import paired_ratio, turns, variance
+from jaxbench.statistics import bootstrap, paired_ratio, turns
 from jaxbench.statistics.bootstrap import BootstrapSamples, estimate
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures"
@@ -38,7 +38,7 @@ def centres(draws, times):
 @pytest.mark.parametrize("name", ["ladder", "remat", "zero"])
 def test_runs_with_processes_in_sequence_keep_their_numbers(name):
     run = RunFolder(FIGURES / name)
-    rows = run_rows.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
+    rows = run_rows.analyse(points.load(run), config=run.config(), spread=bootstrap.read_spread(run.path))
     kept = list(csv.DictReader((run.path / "summary.csv").read_text().splitlines()))
     for row, line in zip(rows, kept, strict=True):
         assert row.timing.draws.turns is None

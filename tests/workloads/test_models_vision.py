@@ -32,7 +32,7 @@ from jaxbench.measure import check, loss_kind
 from jaxbench.measure.proof import Proof
 from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx, sharding_context
 from jaxbench.workloads.losses import evaluation
-from jaxbench.workloads.models import blocks, image_layers
+from jaxbench.workloads.models import attention, image_layers
 from jaxbench.workloads.models.image_layers import BatchNorm
 
 KEY = jax.random.PRNGKey(0)
@@ -345,7 +345,7 @@ class Net(nnx.Module):
         self.logits, self.remat = nnx.Linear(6, 4, rngs=rngs), remat
 
     def __call__(self, x):
-        return self.logits(jnp.mean(blocks.run(self.blocks, x, self.remat), axis=(1, 2)))
+        return self.logits(jnp.mean(attention.run_blocks(self.blocks, x, self.remat), axis=(1, 2)))
 
 
 class Layer(nnx.Module):

@@ -41,8 +41,7 @@ from jaxbench.records.documents import flatten
 from jaxbench.records.manifest import Machine
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill, milliseconds, ratio
 from jaxbench.statistics import looks
-from jaxbench.statistics.bootstrap import Estimate
-from jaxbench.statistics.variance import RunVariance
+from jaxbench.statistics.bootstrap import Estimate, RunVariance
 
 ALPHA = 0.05  # the probability that anything in a table is outside by chance
 MARGIN = 0.2  # a smaller difference counts as reproduced

@@ -32,7 +32,7 @@ from jaxbench import config as config_lib
 from jaxbench.core import schema
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.errors import UserError
-from jaxbench.features.comparison import comparable, other_commit, sequential
+from jaxbench.features.comparison import comparable, judge, other_commit
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.judge import CANNOT_TELL, Answers, Metric
 from jaxbench.features.comparison.other_commit import OTHER_PROTOCOL, Checkout, OtherCommit
@@ -207,7 +207,7 @@ def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, o
                 found, why = _outcome(arms, pairs, budget, start - begun, longest)
                 if why:
                     return found, why
-            look = sequential.next_look(pairs) or 0
+            look = judge.next_look(pairs) or 0
             left_s = (look - pairs) * longest
             if start - begun + left_s > budget.seconds and not warned:
                 console.print(f"The budget is too short: {_needs(pairs, longest)}.", highlight=False, soft_wrap=True)
@@ -233,7 +233,7 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
     pair = comparable.pair(a, b, across)
     # An interrupted pair has processes of one arm, or too few rounds: only whole pairs count.
     left, right = ({n: sample.only(range(pairs)) for n, sample in side.items()} for side in (pair.a, pair.b))
-    answers = sequential.judge(left, right, budget.metric, margin=budget.margin)
+    answers = judge.judge_pairs(left, right, budget.metric, margin=budget.margin)
     software = tuple(dict.fromkeys((*(note for arm in arms for note in arm.notes), *pair.software)))
     found = Comparison(
         a=arms[0].title, b=arms[1].title, answers=answers, left_out=pair.left_out, software=software, across=across
@@ -243,9 +243,9 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
 
 def _ended(answers: Answers, pairs: int, seconds: float, longest: float, budget: Budget) -> str:
     """Why no more pairs are measured; "" to go on. seconds: since the start. longest: of a pair."""
-    if pairs in sequential.LOOKS and answers.overall.verdict != CANNOT_TELL:
+    if pairs in judge.LOOKS and answers.overall.verdict != CANNOT_TELL:
         return f"the verdict was reached after {pairs} pairs"
-    if sequential.next_look(pairs) is None:
+    if judge.next_look(pairs) is None:
         return f"{pairs} pairs is the maximum"
     if seconds + longest > budget.seconds:
         spent = f"no further pair fits into the budget of {format_s(budget.seconds)} after {pairs}"
@@ -255,7 +255,7 @@ def _ended(answers: Answers, pairs: int, seconds: float, longest: float, budget:
 
 def _needs(pairs: int, longest: float) -> str:
     """A clause: "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"."""
-    look = sequential.next_look(pairs) or 0
+    look = judge.next_look(pairs) or 0
     wanted = 60 * math.ceil(look * longest / 60)
     needed = f"the next verdict needs {look}, {format_s(wanted)}"
     return f"one pair takes {format_s(longest)}, {needed}: add --budget_s={wanted}"

@@ -27,9 +27,8 @@ from jaxbench.features.comparison.ratio import Side
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, sealed, unsealed
 from jaxbench.records.manifest import Manifest
-from jaxbench.statistics import variance as spreads
-from jaxbench.statistics.bootstrap import MIN_PROCESSES
-from jaxbench.statistics.variance import ASSUMED, CALIBRATED, RunVariance
+from jaxbench.statistics import bootstrap
+from jaxbench.statistics.bootstrap import ASSUMED, CALIBRATED, MIN_PROCESSES, RunVariance
 
 FOLDER = Path("baselines")
 FILE = "calibration.json"
@@ -226,7 +225,7 @@ def adopt(run: Path, manifest: Manifest, experiment: str, folder: Path = FOLDER)
 
     Does nothing if this machine is not calibrated, or if the run folder has a spread already.
     """
-    known, target = spread_of(manifest, experiment, folder), run / spreads.NAME
+    known, target = spread_of(manifest, experiment, folder), run / bootstrap.SPREAD
     # A run that is continued keeps its spread: its report must not change because the machine was calibrated since.
     if known is not ASSUMED and not target.exists():
         write_json(target, sealed(asdict(known)))

@@ -28,7 +28,7 @@ from jaxbench.features.comparison.ratio import Sample, Side, of_rounds
 from jaxbench.records import identity
 from jaxbench.records.documents import flatten
 from jaxbench.records.manifest import MachineProfile, Manifest
-from jaxbench.statistics import variance
+from jaxbench.statistics import bootstrap
 
 # The manifests must agree on the machine's identity. The configs must agree on everything except how a run is measured
 # and shown (HOW). A difference in SOFTWARE is reported and never refused.
@@ -56,7 +56,7 @@ class FinishedRun:
         """The rows of its points. machine: the profile of the same machine, or None."""
         return run_rows.analyse(
             [*self.points, *self.explaining], config=self.config, manifest=self.manifest, machine=machine,
-            spread=variance.read(self.path),
+            spread=bootstrap.read_spread(self.path),
         )  # fmt: skip
 
 

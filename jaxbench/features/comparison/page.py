@@ -20,14 +20,13 @@ from rich.text import Text
 
 from jaxbench.analysis.quantities import percent, seconds
 from jaxbench.features.ablations.waterfall import TERMS
-from jaxbench.features.comparison import sequential
+from jaxbench.features.comparison import judge
 from jaxbench.features.comparison.comparison import ONE_DEVICE, Comparison, factor_sentences
 from jaxbench.features.comparison.judge import ALPHA, CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers, Metric
 from jaxbench.records import documents
 from jaxbench.report.page import section
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, throughput
-from jaxbench.statistics.bootstrap import MIN_PROCESSES, Estimate
-from jaxbench.statistics.variance import CALIBRATED
+from jaxbench.statistics.bootstrap import CALIBRATED, MIN_PROCESSES, Estimate
 
 _STYLES = {FASTER: "ok", SLOWER: "no", CANNOT_TELL: "unchecked"}
 _CALLED = {"step_s": "time per step"}
@@ -161,7 +160,7 @@ def levels(answers: Answers) -> tuple[Level, Level]:
         return Level(SHOWN, 1 - ALPHA / 2 / points), Level(SHOWN, 1 - ALPHA / 2)
     if not look:
         return Level(None, None), Level(None, None)
-    alpha = ALPHA * sequential.share(look)
+    alpha = ALPHA * judge.share(look)
     point, overall = (1 - alpha, 1 - alpha) if points == 1 else (1 - alpha / 2 / points, 1 - alpha / 2)
     return Level(point, point), Level(overall, overall)
 
@@ -215,7 +214,7 @@ def _alarms_of_looks(answers: Answers) -> str:
     """The note on repeated looks, which make the intervals wider."""
     look, points, (point, overall) = answers.looks, len(answers.points), (level.decides for level in levels(answers))
     if point is None or overall is None:
-        return f"the first look for a verdict is after {sequential.LOOKS[0]} pairs"
+        return f"the first look for a verdict is after {judge.LOOKS[0]} pairs"
     each = f", {_percent(point)} for each of {points} points" if points > 1 else ""
     return (
         f"{look} look{'' if look == 1 else 's'} for a verdict so far; each look spends a share of {_percent(ALPHA)}: "
@@ -234,7 +233,7 @@ def _of_pairs(answers: Answers) -> Iterator[str]:
     yield "the ratio shown is the geometric mean over pairs"
     yield (
         "intervals: Student's t on the differences between pairs; their standard deviation counts as at least "
-        f"{100 * sequential.FLOOR:g} %"
+        f"{100 * judge.FLOOR:g} %"
     )
     if math.isfinite(answers.autocorrelation):
         yield (

@@ -33,8 +33,7 @@ import numpy as np
 from scipy import special
 
 from jaxbench.core.schema import RoundRecord
-from jaxbench.statistics.bootstrap import DRAWS, MIN_PROCESSES, Estimate, weighted_median
-from jaxbench.statistics.variance import RunVariance
+from jaxbench.statistics.bootstrap import DRAWS, MIN_PROCESSES, Estimate, RunVariance, weighted_median
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,8 +32,7 @@ from jaxbench.digits import digits
 from jaxbench.features.doctor.finding import DoctorFinding, Result, check, graded
 from jaxbench.machine.cores import physical_cores
 from jaxbench.machine.manifest import ONE_THREAD
-from jaxbench.statistics.bootstrap import BootstrapSamples, Estimate, estimate
-from jaxbench.statistics.variance import autocorrelation
+from jaxbench.statistics.bootstrap import BootstrapSamples, Estimate, autocorrelation, estimate
 
 SIZE = 256  # rows of each matrix: three float32 matrices take 768 KiB
 TURN_S = 0.2

@@ -30,7 +30,7 @@ from jaxbench.features.forecast.estimate import CompiledForecast
 from jaxbench.features.forecast.forecasts import RECKONED, ForecastRecord
 from jaxbench.features.forecast.network import AlphaBetaLink, Carded, Hosts, Network, PciePath
 from jaxbench.machine import start
-from jaxbench.statistics import variance
+from jaxbench.statistics import bootstrap
 
 _BASE = (4, 8)  # the device counts to compile and extrapolate from: small slices compile faster
 
@@ -256,7 +256,7 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
     run = RunFolder(asked.source)
     if (name := run.config().get("experiment")) != config.experiment:
         raise UserError(f"--from={asked.source} is a run of {name}, not of {experiment}: give its experiment.")
-    rows = run_rows.analyse(points.load(run), config=run.config(), spread=variance.read(run.path))
+    rows = run_rows.analyse(points.load(run), config=run.config(), spread=bootstrap.read_spread(run.path))
     families = dict.fromkeys((row.point.strategy, row.point.scaling, row.point.arm) for row in rows)
     # Between hosts: one device on each, as over a slow network at home. Within one: all devices on the same host.
     networks: list[tuple[str, Network]] = [

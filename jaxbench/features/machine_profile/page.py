@@ -20,7 +20,7 @@ from jaxbench.analysis.quantities import devices, seconds
 from jaxbench.core.store import RunFolder, write_atomic
 from jaxbench.records import identity
 from jaxbench.records.manifest import CopyRate, LaunchCost, LinkFit, MachineProfile, Peak
-from jaxbench.report import page, run_report, views
+from jaxbench.report import build, page, run_report
 from jaxbench.report.build import RunOutcome
 from jaxbench.report.drawing import canvas
 from jaxbench.report.figures import roofline
@@ -122,7 +122,7 @@ def _pictures(runs: Sequence[Run]) -> list[Picture]:
             for figure in _SHOWN.get(view, (view,)) if report.view == view else ():
                 file = path / "figures" / f"{figure}.svg"
                 if file.is_file():
-                    picture = views.picture(figure, file.read_bytes(), report)
+                    picture = build.picture(figure, file.read_bytes(), report)
                     pictures.append(dataclasses.replace(picture, name=f"{report.experiment}-{figure}"))
     return pictures
 

@@ -3,27 +3,21 @@
 
 Each training is a folder of `jaxbench train` under trainings/, so it survives kill -9. A training that has ended has a
 result.json, and the same command continues with the others. One process runs all trainings of a device count.
-
-A child process runs trainings one after the other, on devices that it starts once. The protocol is that of
-`processes.server`, with the requests of this file.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime
-import io
 import json
 import math
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import jax
 from ml_collections import ConfigDict
 from rich.console import Console
 
@@ -32,94 +26,20 @@ from jaxbench import discovery, parallel
 from jaxbench.config import LINEAR, TUNED, TargetSettings, parse_targets
 from jaxbench.core import plan
 from jaxbench.core.store import RunFolder, write_json
-from jaxbench.errors import Diverged, UserError
+from jaxbench.errors import UserError
+from jaxbench.features.time_to_target.worker import DescribeModel, HowEnded, TrainModel
 from jaxbench.features.training import trainings
 from jaxbench.features.training.folder import writing
-from jaxbench.features.training.plan import count, read_data
-from jaxbench.features.training.train import ProcessRole, trained
-from jaxbench.features.training.trainings import METRICS, Trained
+from jaxbench.features.training.trainings import Trained
 from jaxbench.machine import energy
 from jaxbench.machine import manifest as manifest_lib
-from jaxbench.measure.arm import build_workload
-from jaxbench.processes import server
 from jaxbench.processes.client import Worker, WorkerError
-from jaxbench.processes.messages import Answer, Fields, Message, Request, Setup, TrainSetup
+from jaxbench.processes.messages import Answer, Request, Setup
 from jaxbench.records.manifest import Machine, Manifest
 from jaxbench.sweep.progress import heartbeat
 from jaxbench.sweep.run import absolute, begin_session, free_cores
-from jaxbench.workloads import inspection
 
-
-class Examples(Message):
-    """examples: the number in the training split."""
-
-    examples: int
-
-
-class HowEnded(Message):
-    """finished: False after a signal. diverged: the step at which the loss was no longer finite, if any."""
-
-    finished: bool
-    reached: bool
-    diverged: int | None
-
-
-class DescribeModel(Request[Examples]):
-    experiment: str
-    config: Fields
-
-
-class TrainModel(Request[HowEnded]):
-    experiment: str
-    config: Fields
-    workdir: str
-    command: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Trainer:
-    """The devices of this process, and the description of the machine for the manifest of each training."""
-
-    devices: list[jax.Device]
-    machine: Machine
-
-
-def made(setup: Setup, devices: list[jax.Device]) -> Trainer:
-    """The trainer. All its trainings share the folder of compiled programs."""
-    # Seeds and learning rates are numbers of the same program. The limits, as they are by default, would leave out
-    # small programs, which most of these are.
-    jax.config.update("jax_compilation_cache_dir", setup.cache)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    return Trainer(devices, setup.machine)
-
-
-def carry_out(trainer: Trainer, request: Request) -> Examples | HowEnded:
-    """Answers a request. A training also ends when its loss is no longer finite."""
-    if isinstance(request, DescribeModel):
-        config = ConfigDict(request.config)
-        workload = build_workload(config, request.experiment)
-        inspection.require_trainable(workload)
-        return Examples(examples=count(read_data(workload, seed=config.seed).train))
-    assert isinstance(request, TrainModel)
-    train = TrainSetup(workdir=request.workdir, command=request.command, begun_ns=time.time_ns())
-    console = Console(file=io.StringIO())  # the parent prints one line for each training, and stdout has the answers
-    try:
-        result = trained(
-            request.experiment, request.config, train, trainer.devices, trainer.machine, console, ProcessRole()
-        )
-    except Diverged as error:
-        # A training may diverge before its first row, and a result needs the file.
-        (Path(request.workdir) / METRICS).touch()
-        return HowEnded(finished=True, reached=False, diverged=error.step)
-    return HowEnded(finished=result.finished, reached=result.reached, diverged=None)
-
-
-if __name__ == "__main__":
-    server.main((DescribeModel, TrainModel), made, carry_out)
-
-
-MODULE = "jaxbench.features.time_to_target.targets"
+MODULE = "jaxbench.features.time_to_target.worker"
 LONGEST_S = 1e6  # limit for one training, eleven days: a training has no length that could be expected
 
 

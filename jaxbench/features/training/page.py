@@ -13,10 +13,9 @@ from jaxbench.catalog import published
 from jaxbench.core.store import RunFolder, write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.features.training import goodput, trainings
+from jaxbench.features.training import trainings
 from jaxbench.features.training.figures import draw_goodput, draw_learning
-from jaxbench.features.training.goodput import Costs
-from jaxbench.features.training.trainings import LABELS, Start
+from jaxbench.features.training.trainings import LABELS, Costs, Start
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
 from jaxbench.report.page import Page, Picture, Section
@@ -35,7 +34,7 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, An
     if not starts:
         raise UserError(f"'{folder}' has no {trainings.LEDGER}: give the folder of a 'jaxbench train'.")
     trainings.require_possible(starts)  # a table that does not add up must not be shown
-    costs = goodput.measured_costs(starts)
+    costs = trainings.measured_costs(starts)
     config = RunFolder(folder).config()
     name, named = str(config.get("experiment", folder.name)), canvas.title_of(config, look)
     spent = trainings.totals(starts)
@@ -84,7 +83,7 @@ def _sections(costs: Costs | None) -> list[Section]:
         return []
     # A small training says little about large ones, so its costs are carried over to a published failure rate.
     known = published.interruptions()
-    at, share = goodput.at_devices(costs, devices=known.devices, failures_per_device_hour=known.per_device_hour)
+    at, share = trainings.at_devices(costs, devices=known.devices, failures_per_device_hour=known.per_device_hour)
     sentences = [
         f"Checkpoints were {digits(costs.interval_s)} s of progress apart. A checkpoint blocked the training for "
         f"{digits(costs.checkpoint_s)} s and was sealed {digits(costs.latency_s)} s later. A restart took "

@@ -10,24 +10,32 @@ arXiv:1805.02867. In the order of `sharding_context` each device computes 3 prod
 kernel for NVIDIA GPUs (Dao et al., "FlashAttention", arXiv:2205.14135).
 
 Axes: B examples, N heads, T query positions, S key positions, H head width; c: positions of a chunk.
+
+And a stack of identical blocks, recomputed in the backward pass by the lever `remat` (gradient checkpointing).
+
+Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174: with n blocks, storing the input of
+every sqrt(n)-th block and recomputing the rest takes memory of order sqrt(n) and one more forward pass.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from flax import nnx
 from jax.ad_checkpoint import checkpoint_name
 from jax.extend import core
 from jax.sharding import PartitionSpec
 
+from jaxbench import levers
 from jaxbench.core.schema import ATTENTIONS
-from jaxbench.errors import Unsupported
+from jaxbench.core.workload import PyTree
+from jaxbench.errors import Unsupported, UserError, did_you_mean
 from jaxbench.levers import ATTENTION
 from jaxbench.workloads import sharding_context
 
@@ -356,3 +364,63 @@ def _cuda(block: int, q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -
     q, k, v = (x.transpose(0, 2, 1, 3) for x in (q_BNTH, k_BNTH, v_BNTH))  # this kernel takes (B, T, N, H)
     mixed = triton.mha(q, k, v, None, sm_scale=1.0, causal=True, block_sizes=triton.BlockSizes(*[block] * 6))
     return mixed.transpose(0, 2, 1, 3)
+
+
+def run_blocks(blocks: Sequence[Any], x: Any, remat: str) -> Any:
+    """Applies NNX modules one after the other, ``x = block(x)``. The result does not depend on `remat`.
+
+    Args:
+      remat: "none" stores every activation; "sqrt" the inputs of groups of about sqrt(n) blocks; "block" the input of
+        each block; "dots_saveable" the results of matrix products; "offload" those in host memory, if the device can.
+        The others select activations by name (`levers.REMAT_PRESETS`).
+    """
+    return _grouped(_row, nnx.remat, nnx.List, blocks, x, remat)
+
+
+def apply_blocks(block: Callable[[PyTree, Any], Any], rows: Sequence[PyTree], x: Any, remat: str) -> Any:
+    """Like `run`, for a block that is a function of its parameters: ``x = block(params, x)`` for each of `rows`."""
+
+    def row(rows: Sequence[PyTree], x: Any) -> Any:
+        for params in rows:
+            x = block(params, x)
+        return x
+
+    return _grouped(row, jax.checkpoint, list, rows, x, remat)
+
+
+def _grouped(row: Callable[..., Any], checkpoint: Any, group: Any, blocks: Sequence[Any], x: Any, remat: str) -> Any:
+    """Applies `row` to all blocks, or under `checkpoint` to each `group` of them."""
+    if remat == "none":
+        return row(blocks, x)
+    size = group_size(len(blocks), remat)
+    for start in range(0, len(blocks), size):
+        x = checkpoint(row, policy=_policy(remat))(group(blocks[start : start + size]), x)
+    return x
+
+
+def group_size(count: int, remat: str) -> int:
+    """The number of blocks, out of `count`, that are recomputed together."""
+    return math.ceil(math.sqrt(count)) if remat == "sqrt" else 1
+
+
+def _row(blocks: Sequence[Any], x: Any) -> Any:
+    for block in blocks:
+        x = block(x)
+    return x
+
+
+def _policy(remat: str) -> Callable[..., bool] | None:
+    if remat in ("sqrt", "block"):
+        return None  # JAX's default stores nothing but the arguments
+    if remat == "dots_saveable":
+        return jax.checkpoint_policies.dots_saveable
+    if remat == "offload":
+        # Products with weights only: those of attention have a batch dimension, and grow with the square of positions.
+        return jax.checkpoint_policies.offload_dot_with_no_batch_dims("device", "pinned_host")
+    named = levers.named_activations(remat)
+    if named is None:  # the lever refuses it, too, but a person's model may name a policy itself
+        raise UserError(f"remat={remat} is unknown: {did_you_mean(remat, [*levers.REMATS, *levers.REMAT_PRESETS])}")
+    return jax.checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=named.keep, names_which_can_be_offloaded=named.offload,
+        offload_src="device", offload_dst="pinned_host",
+    )  # fmt: skip

@@ -39,8 +39,7 @@ from jaxbench.workloads.adapters import from_nnx
 from jaxbench.workloads.flops import dense
 from jaxbench.workloads.fusion_fence import materialized_gradient
 from jaxbench.workloads.losses import score
-from jaxbench.workloads.models import blocks
-from jaxbench.workloads.models.attention import KERNELS, causal
+from jaxbench.workloads.models.attention import KERNELS, causal, run_blocks
 from jaxbench.workloads.models.sharded_layers import Vocabulary, column, columns, row
 
 EXPANSION = 4  # hidden width of a block's perceptron, in widths
@@ -290,7 +289,7 @@ class GPT(nnx.Module):
     """Token numbers (B, T), T at most the context, to logits (B, T, V)."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs, *, remat: str = "none"):
-        """config: what `dimensions` reads. remat: as `blocks.run` takes it."""
+        """config: what `dimensions` reads. remat: as `attention.run_blocks` takes it."""
         sizes = dimensions(config)
         normal = jax.random.normal
         words = 0.02 * normal(rngs.params(), (sizes.vocab, sizes.width))
@@ -305,7 +304,7 @@ class GPT(nnx.Module):
     def __call__(self, tokens_BT: jax.Array) -> jax.Array:
         embedding = Vocabulary(self.tokens[...], tokens_BT, self.words)
         x_BTD = embedded(embedding, self.positions[...], tokens_BT.shape[1])
-        return embedding.scores(self.norm(blocks.run(self.blocks, x_BTD, self.remat)))
+        return embedding.scores(self.norm(run_blocks(self.blocks, x_BTD, self.remat)))
 
 
 def embedded(embedding: Vocabulary, positions_TD: jax.Array, local_positions: int) -> jax.Array:

@@ -32,7 +32,7 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads.adapters import from_nnx
 from jaxbench.workloads.flops import conv2d, dense, training
 from jaxbench.workloads.losses import classification, evaluation, prediction
-from jaxbench.workloads.models import blocks, sharded_layers
+from jaxbench.workloads.models import attention, sharded_layers
 from jaxbench.workloads.models.image_layers import BatchNorm, average_to, conv, max_pool, out_side
 from jaxbench.workloads.optimizers import make_optimizer, tolerance
 
@@ -159,7 +159,7 @@ EXPANSION = {"basic": 1, "bottleneck": 4, "preactivation": 4}  # output channels
 class ResNet(nnx.Module):
     """`config`: size, classes, stem, width (channels of the stem), block, blocks (by stage: "2,2,2,2"), statistics.
 
-    Each stage after the first halves the image and doubles the channels. remat: see `blocks.run`.
+    Each stage after the first halves the image and doubles the channels. remat: see `attention.run_blocks`.
     """
 
     def __init__(self, config: ConfigDict, remat: str, rngs: nnx.Rngs):
@@ -187,7 +187,7 @@ class ResNet(nnx.Module):
             x_BHWC = nnx.relu(self.norm(x_BHWC))
         if self.pooled:
             x_BHWC = max_pool(x_BHWC, 3, padding=1)
-        x_BHWC = blocks.run(self.blocks, x_BHWC, self.remat)
+        x_BHWC = attention.run_blocks(self.blocks, x_BHWC, self.remat)
         if self.preactivation:
             x_BHWC = nnx.relu(self.norm(x_BHWC))
         return self.logits(jnp.mean(x_BHWC, axis=(1, 2)))
@@ -303,7 +303,7 @@ EPSILON = 1e-6  # as in the authors' code
 
 
 class ViT(nnx.Module):
-    """`config`: size, patch, classes, width, depth, heads. remat: see `blocks.run`."""
+    """`config`: size, patch, classes, width, depth, heads. remat: see `attention.run_blocks`."""
 
     def __init__(self, config: ConfigDict, remat: str, rngs: nnx.Rngs):
         _check_vit(config)
@@ -324,7 +324,7 @@ class ViT(nnx.Module):
         # Not broadcast_to: a sum with a slice of the batch inherits the sharding of the batch.
         class_B1D = jnp.zeros_like(x_BTD[:, :1]) + self.class_token[...].astype(x_BTD.dtype)
         x_BTD = jnp.concatenate([class_B1D, x_BTD], axis=1) + self.positions[...].astype(x_BTD.dtype)
-        x_BTD = self.norm(blocks.run(self.blocks, x_BTD, self.remat))
+        x_BTD = self.norm(attention.run_blocks(self.blocks, x_BTD, self.remat))
         return self.logits(x_BTD[:, 0])
 
 

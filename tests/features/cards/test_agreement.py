@@ -37,7 +37,7 @@ from jaxbench.features.cards.repro import (
 )
 from jaxbench.features.comparison.comparable import read
 from jaxbench.records.documents import flatten
-from jaxbench.statistics.variance import ASSUMED
+from jaxbench.statistics.bootstrap import ASSUMED
 
 FACTS: dict[str, Any] = dict(devices=(1, 2, 4), rounds=10)
 

@@ -17,7 +17,7 @@ from thin import thin
 
 from jaxbench.errors import UserError
 from jaxbench.features.comparison import calibration, comparable
-from jaxbench.statistics import variance
+from jaxbench.statistics import bootstrap
 
 
 def run(path, *, slower=1.0, seed=None, processes=4, drift=0.002, noise=0.002, **changes):
@@ -332,7 +332,7 @@ def test_a_calibration_of_one_session_from_before_is_read_and_said(tmp_path):
     found = calibration.spread_of({"platform": "cpu"}, "cnn", tmp_path)
     assert (found.sd, found.kind, found.session_sd, found.session_kind) == (0.01, "calibrated", 0.03, "assumed")
     calibration.adopt(tmp_path, {"platform": "cpu"}, "cnn", tmp_path)
-    assert variance.read(tmp_path) == found
+    assert bootstrap.read_spread(tmp_path) == found
 
 
 def test_a_copy_is_no_second_run(tmp_path):

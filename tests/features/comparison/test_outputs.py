@@ -11,7 +11,6 @@ import re
 import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
@@ -22,7 +21,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from jaxbench.features.comparison import judge, page, sequential
+from jaxbench.features.comparison import judge, page
 from jaxbench.features.comparison import ratio as ratios
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.figures import _VERDICTS_STYLES, LIMIT, draw_verdicts, selected, ticks
@@ -177,10 +176,10 @@ def test_levels_add_up_to_alpha(case: str) -> None:
     assert math.isclose(len(answers.points) * (1 - point) + (1 - overall), judge.ALPHA)
 
 
-@pytest.mark.parametrize(("module", "paired"), [(judge, False), (sequential, True)])
+@pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("factors", [(1.05,), MIXED])
 def test_levels_are_those_that_decide(
-    module: ModuleType, paired: bool, factors: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+    paired: bool, factors: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alphas: list[float] = []
 
@@ -188,7 +187,7 @@ def test_levels_are_those_that_decide(
         alphas.append(alpha)
         return SAME
 
-    monkeypatch.setattr(module, "decide", spy)
+    monkeypatch.setattr(judge, "decide", spy)
     answers = compared(factors, paired=paired, processes=8).answers
     point, overall = (level.decides for level in page.levels(answers))
     assert point and overall

@@ -21,11 +21,11 @@ from benchmarks import verdicts as simulations
 from benchmarks.verdicts import of_times
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
-from jaxbench.features.comparison import ab, judge, ratio, sequential
+from jaxbench.features.comparison import ab, judge, ratio
 from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER
 from jaxbench.features.comparison.ratio import Ratio
 from jaxbench.records import documents
-from jaxbench.statistics.variance import ASSUMED, CALIBRATED, RunVariance
+from jaxbench.statistics.bootstrap import ASSUMED, CALIBRATED, RunVariance
 from jaxbench.sweep import progress
 
 STEP_S, THROUGHPUT = judge.METRICS["step_s"], judge.METRICS["throughput"]
@@ -66,14 +66,14 @@ def test_pairs_find_what_differs_and_what_does_not():
 
 
 def test_the_autocorrelation_of_pairs_is_seen_and_doubted():
-    seen, most = sequential.correlation(np.array([1.0, 2, 3, 4, 5, 6, 7, 8]))
-    assert seen == pytest.approx(0.625) and most == sequential.MAX_AUTOCORRELATION
-    assert sequential.correlation(1e-12 * np.arange(20.0))[1] < 0.5, "less than the floor is no pattern"
-    alternating, none = sequential.correlation(np.array([1.0, -1] * 20))
+    seen, most = judge.correlation(np.array([1.0, 2, 3, 4, 5, 6, 7, 8]))
+    assert seen == pytest.approx(0.625) and most == judge.MAX_AUTOCORRELATION
+    assert judge.correlation(1e-12 * np.arange(20.0))[1] < 0.5, "less than the floor is no pattern"
+    alternating, none = judge.correlation(np.array([1.0, -1] * 20))
     assert alternating < -0.9 and none == 0
     logs = 0.03 + 0.001 * np.arange(6) % 2
-    assert sequential.of_pairs(logs).se >= sequential.FLOOR / 6**0.5, "pairs that agree by chance"
-    assert sequential.correlation(np.ones(6))[0] == 0
+    assert judge.of_pairs(logs).se >= judge.FLOOR / 6**0.5, "pairs that agree by chance"
+    assert judge.correlation(np.ones(6))[0] == 0
 
 
 STEADY = RunVariance(sd=0.003, df=14, session_sd=0.002, session_df=9, session_kind=CALIBRATED, source="calibrated")
@@ -167,19 +167,19 @@ def test_a_verdict_is_read_off_its_interval():
 
 
 def test_sequences_need_the_least_pairs_and_spend_no_more_than_they_have():
-    assert sum(sequential.share(k) for k in range(1, 10_000)) < 1
-    assert sequential.looks(2) == 0 and sequential.next_look(0) == sequential.LOOKS[0] == 6
-    two = sequential.judge(side(processes=2), side(2.0, processes=2), STEP_S, margin=0.02)
+    assert sum(judge.share(k) for k in range(1, 10_000)) < 1
+    assert judge.looks(2) == 0 and judge.next_look(0) == judge.LOOKS[0] == 6
+    two = judge.judge_pairs(side(processes=2), side(2.0, processes=2), STEP_S, margin=0.02)
     assert two.verdict == CANNOT_TELL and "6 pairs" in two.overall.why
-    six = sequential.judge(side(processes=6), side(2.0, processes=6, seed=1), STEP_S, margin=0.02)
+    six = judge.judge_pairs(side(processes=6), side(2.0, processes=6, seed=1), STEP_S, margin=0.02)
     assert six.verdict == SLOWER and math.isfinite(six.autocorrelation)
-    seven = sequential.judge(side(processes=7), side(2.0, processes=7, seed=1), STEP_S, margin=0.02)
+    seven = judge.judge_pairs(side(processes=7), side(2.0, processes=7, seed=1), STEP_S, margin=0.02)
     assert seven.overall.processes == (6, 6)  # as of the newest look
 
 
 def test_measuring_ends_with_the_verdict_or_the_budget():
-    told = sequential.judge(side(processes=6), side(2.0, processes=6, seed=1), STEP_S, margin=0.02)
-    open_ = sequential.judge(side(processes=2), side(2.0, processes=2, seed=1), STEP_S, margin=0.02)
+    told = judge.judge_pairs(side(processes=6), side(2.0, processes=6, seed=1), STEP_S, margin=0.02)
+    open_ = judge.judge_pairs(side(processes=2), side(2.0, processes=2, seed=1), STEP_S, margin=0.02)
     budget = ab.Budget(seconds=100, metric=STEP_S, margin=0.02)
     assert ab._ended(open_, 2, 49, 50, budget) == ""
     said = ab._ended(open_, 2, 51, 50, budget)
@@ -187,7 +187,7 @@ def test_measuring_ends_with_the_verdict_or_the_budget():
     assert "one pair takes 50 s, the next verdict needs 6, 5 min 0 s: add --budget_s=300" in said
     assert "verdict was reached after 6 pairs" in ab._ended(told, 6, 0, 0, budget)
     assert ab._ended(told, 7, 0, 0, budget) == ""  # looked at after 6 and 8 only
-    assert f"{sequential.LOOKS[-1]} pairs" in ab._ended(open_, sequential.LOOKS[-1], 0, 0, budget)
+    assert f"{judge.LOOKS[-1]} pairs" in ab._ended(open_, judge.LOOKS[-1], 0, 0, budget)
 
 
 @pytest.mark.parametrize(("seconds", "warned"), [(600.0, True), (1799.0, True), (1801.0, False)])
@@ -200,7 +200,7 @@ def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monk
         measured[0] += 1
 
     def outcome(arms, pairs, budget, since, longest):
-        open_ = sequential.judge(side(processes=6), side(processes=6, seed=1), STEP_S, margin=0.02)
+        open_ = judge.judge_pairs(side(processes=6), side(processes=6, seed=1), STEP_S, margin=0.02)
         return open_, ab._ended(open_, pairs, since, longest, budget)
 
     monkeypatch.setattr(ab, "_pair", pair)
@@ -236,7 +236,7 @@ def test_a_log_of_ab_says_which_pair_is_under_way(monkeypatch):
 def test_a_pairs_ratio_is_formed_round_by_round():
     drift = np.array([1.0, 1.3, 0.8, 1.1, 2.0])
     a, b = (of_times([(factor * drift)[:, None]] * 16) for factor in (1.0, 1.1))
-    found = sequential.judge({"p": a}, {"p": b}, STEP_S, margin=0.02).overall
+    found = judge.judge_pairs({"p": a}, {"p": b}, STEP_S, margin=0.02).overall
     assert found.ratio.value == pytest.approx(1.1) and found.verdict == SLOWER
 
 
@@ -268,7 +268,7 @@ def test_pairs_are_measured_until_the_answer_and_continued(tmp_path):
     found = json.loads((tmp_path / "comparison.json").read_text())
     assert found["verdict"] == "slower" and found["across"] == ["model.width"]
     pairs = found["overall"]["processes"]["a"]
-    assert pairs in sequential.LOOKS and len(workers(tmp_path / "a")) == len(workers(tmp_path / "b")) == pairs
+    assert pairs in judge.LOOKS and len(workers(tmp_path / "a")) == len(workers(tmp_path / "b")) == pairs
     assert "session0/cpu1#1" not in workers(tmp_path / "a")
     for arm in "ab":
         records = RunFolder(tmp_path / arm).records()

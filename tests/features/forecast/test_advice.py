@@ -17,8 +17,7 @@ from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import hardware, targets
 from jaxbench.core.store import write_json
 from jaxbench.errors import UserError
-from jaxbench.features.forecast import advice, advise_command, estimate, forecast_command, network, schedule, work
-from jaxbench.features.forecast import advice_page as page
+from jaxbench.features.forecast import advice, advise_command, estimate, forecast_command, network, page, schedule, work
 from jaxbench.features.forecast.advice import Candidate, Price, TrainingBudget
 from jaxbench.features.forecast.figures import draw_advice
 
@@ -120,10 +119,10 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
         }  # fmt: skip
         write_json(folder / advise_command.FILE, document)
         console = Console(record=True, width=160)
-        page.write(folder, console)
+        page.write_advice(folder, console)
         shown.append(console.export_text().replace(str(folder), ""))
     assert shown[0] == shown[1]
-    assert (tmp_path / "a" / page.CSV).read_bytes() == (tmp_path / "b" / page.CSV).read_bytes()
+    assert (tmp_path / "a" / page.ADVICE_CSV).read_bytes() == (tmp_path / "b" / page.ADVICE_CSV).read_bytes()
     text = shown[0]
     assert "Cheapest by an estimate: v5e x 8 from Theirs, on demand" in text
     assert "Cheapest by a lower bound on the time" in text
@@ -131,7 +130,7 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
     assert "more than a year ago" in text
     assert "unknown" in text
     assert "v9: no compiler." in text
-    assert "152 times the price" in (tmp_path / "a" / page.PAGE).read_text()
+    assert "152 times the price" in (tmp_path / "a" / page.ADVICE_PAGE).read_text()
     lines = json.loads((tmp_path / "a" / advise_command.FILE).read_text())["candidates"]
     assert [line["grade"] for line in lines] == ["estimated", "at best", "at best"]
     assert (tmp_path / "a" / "figures" / "advise.svg").exists()

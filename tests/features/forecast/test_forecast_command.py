@@ -19,16 +19,7 @@ from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import hardware, targets
 from jaxbench.core.schema import CompiledRecord
 from jaxbench.errors import UserError
-from jaxbench.features.forecast import (
-    advice,
-    advice_page,
-    advise_command,
-    estimate,
-    forecast_command,
-    forecasts,
-    network,
-    page,
-)
+from jaxbench.features.forecast import advice, advise_command, estimate, forecast_command, forecasts, network, page
 from jaxbench.machine import start as start_lib
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Recorded
@@ -228,7 +219,7 @@ def test_advice_on_memory_that_is_not_known_never_says_that_it_does_not_fit(bloc
     asked = advise_command.request({**texts, "tokens": "1e12"}, today=datetime.date(2026, 11, 20))
     assert not advise_command.advise("gpt", blocks, asked, tmp_path, Console(file=io.StringIO()))
     console = Console(record=True, width=200, file=io.StringIO())
-    advice_page.write(tmp_path, console)
-    for shown in (console.export_text(), (tmp_path / advice_page.PAGE).read_text()):
+    page.write_advice(tmp_path, console)
+    for shown in (console.export_text(), (tmp_path / page.ADVICE_PAGE).read_text()):
         assert "No device is known to fit." in shown and "its time or its memory is unknown" in shown
         assert not any(wrong in shown for wrong in ("does not fit", "too large", "candidate fits", "enough memory"))

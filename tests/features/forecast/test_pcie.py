@@ -13,7 +13,7 @@ from rich.console import Console
 from jaxbench.catalog import hardware, targets
 from jaxbench.core.schema import Collective
 from jaxbench.errors import UserError
-from jaxbench.features.forecast import advice, advice_page, estimate, forecast_command, forecasts, network, page
+from jaxbench.features.forecast import advice, estimate, forecast_command, forecasts, network, page
 from jaxbench.features.forecast.figures import draw_links
 from jaxbench.features.forecast.forecasts import NVLINK, PEER, STAGED
 from jaxbench.features.forecast.network import AlphaBetaLink, Hosts, PciePath, Torus
@@ -148,7 +148,7 @@ def test_more_gpus_cost_more_than_they_bring_once_a_doubling_is_less_than_the_ro
     assert dataclasses.replace(made, speed=(1.0, 1.5, 2.0)).too_many == 4
     assert dataclasses.replace(made, speed=(1.0, 1.5, 2.2)).too_many is None
     assert advice.growth(slow[:1], host=8) == [] and advice.growth(slow, host=1) == []
-    said = advice_page._growth({**dataclasses.asdict(made), "too_many": made.too_many})
+    said = page._growth({**dataclasses.asdict(made), "too_many": made.too_many})
     assert said == (
         "rtx4090 fsdp (PCIe 4.0 x16, staged through the host): 2 do 1.33, 4 do 2.5 times the work of 1. "
         "From 2 on, more cost more than they bring. 4 would do 3.33 over PCIe with peer-to-peer, 4 over NVLink."

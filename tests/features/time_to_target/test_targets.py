@@ -26,7 +26,8 @@ from jaxbench.config import parse_targets
 from jaxbench.errors import UserError
 from jaxbench.features.time_to_target import analysis as targets
 from jaxbench.features.time_to_target import page as targets_page
-from jaxbench.features.time_to_target.targets import HowEnded, Model, TargetStudy, Wanted, models_of, rates
+from jaxbench.features.time_to_target.targets import Model, TargetStudy, Wanted, models_of, rates
+from jaxbench.features.time_to_target.worker import HowEnded
 from jaxbench.features.training import trainings
 from jaxbench.features.training.figures import draw_learning
 from jaxbench.features.training.trainings import GRID, LearningCurve, Trained
