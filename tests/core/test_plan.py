@@ -234,3 +234,10 @@ def test_a_lever_that_a_strategy_does_not_have_is_refused(strategy, levers, said
     workload = Arms(config_of("gpt"), "gpt", jax.devices()[0]).workload({})
     with pytest.raises(UserError, match=said):
         build_program(workload, strategy, jax.devices()[:2], levers)
+
+
+def test_a_run_of_an_older_version_with_further_settings_of_figures_can_be_repeated():
+    config = config_lib.restored("cnn", {"batch": 96, "report": {"width_in": 3.5, "overlay": "", "title": "ours"}})
+    assert config.batch == 96 and config.report.to_dict() == {"title": "ours", "view": ""}
+    with pytest.raises(UserError, match="measured with model.wdth=3, but this jaxbench has no such field"):
+        config_lib.restored("cnn", {"model": {"wdth": 3}})
