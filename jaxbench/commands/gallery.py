@@ -16,8 +16,8 @@ VERB = Verb(usage="gallery", help="all papers that were run, as one page", group
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.suites.papers import page, paper
+    from jaxbench.suites.papers import page, session
 
     docs = Path(FLAGS.docs) if FLAGS.docs else None
-    page.gallery(Path(FLAGS.workdir) if FLAGS.workdir else paper.FOLDER, console, docs)
+    page.gallery(Path(FLAGS.workdir) if FLAGS.workdir else session.FOLDER, console, docs)
     return 0

@@ -18,13 +18,13 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.suites.papers import paper
+    from jaxbench.suites.papers import session
 
     (id,) = arguments
     if id == "list":
-        paper.show_list(console)
+        session.show_list(console)
         return 0
     if FLAGS.dry_run:
-        paper.dry_run(id, FLAGS.preset, console)
+        session.dry_run(id, FLAGS.preset, console)
         return 0
-    return 0 if paper.paper(id, FLAGS.preset, workdir, console) else 1
+    return 0 if session.paper(id, FLAGS.preset, workdir, console) else 1

@@ -45,9 +45,10 @@ from jaxbench.features.training.trainings import Trained, read_trained, write_tr
 from jaxbench.report.drawing import canvas
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, student
 from jaxbench.suites.command import Ended
-from jaxbench.suites.papers import page, paper, readers, series
+from jaxbench.suites.papers import page, paper, readers, series, session
 from jaxbench.suites.papers import paper as library
-from jaxbench.suites.papers.paper import Claim, Evidence, judged
+from jaxbench.suites.papers.paper import Claim, Evidence
+from jaxbench.suites.papers.session import judged
 from jaxbench.sweep import progress
 
 Make = Callable[[Path], Any]
@@ -474,7 +475,7 @@ class Stand:
 
 def run(folder: Path, stand: Stand, id: str = ID, preset: str = "auto") -> tuple[bool, str]:
     console = Console(file=io.StringIO(), width=200)
-    ok = library.paper(id, preset, folder, console, launch=stand.launch, clock=lambda: 0.0)
+    ok = session.paper(id, preset, folder, console, launch=stand.launch, clock=lambda: 0.0)
     return ok, console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -538,7 +539,7 @@ def test_damaged_trainings_are_a_sentence(tmp_path: Path) -> None:
     lines = tmp_path / "targets" / "targets.jsonl"
     lines.write_text(lines.read_text().replace("accuracy", "other"))
     claim = library.load("goyal2017").claims[1]
-    found = library.judged(claim, Evidence(tmp_path))
+    found = session.judged(claim, Evidence(tmp_path))
     assert "line 1 is damaged (no field 'accuracy')" in found["why"]
 
 
@@ -595,7 +596,7 @@ def test_a_log_says_which_run_is_under_way_and_what_it_said_last(
             time.sleep(0.01)
         return Ended(1, "fine")
 
-    library.paper(ID, "auto", tmp_path, console, launch=launch)
+    session.paper(ID, "auto", tmp_path, console, launch=launch)
     assert "run 1 of 3, weak: jit/strong/2: prepared in 3 s, about 40 s left" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
@@ -604,7 +605,7 @@ def test_no_gallery_without_papers(tmp_path: Path) -> None:
         page.gallery(tmp_path, Console(file=io.StringIO()))
 
 
-SIZES = [(id, size) for size in library.PRESETS for id in library.names()]
+SIZES = [(id, size) for size in session.PRESETS for id in library.names()]
 
 
 @pytest.mark.parametrize(("id", "size"), thin(SIZES, [each for each in SIZES if each[1] == "auto"]))
@@ -638,5 +639,5 @@ def literal(config: ConfigDict, name: str, text: str) -> Any:
 def test_the_document_is_strict_json(tmp_path: Path) -> None:
     scaling("weak", 0.95, rounds=2)(tmp_path)  # too few for an efficiency
     claim = library.load(ID).claims[0]
-    found = library.judged(claim, Evidence(tmp_path))
+    found = session.judged(claim, Evidence(tmp_path))
     assert json.loads(json.dumps(found, allow_nan=False))["verdict"] == "not testable here" and found["lo"] is None
