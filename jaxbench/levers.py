@@ -231,14 +231,9 @@ def _compiler_word(word: str) -> Options:
 
 
 COMPILER = Lever(
-    "compiler",
-    default=NO_OPTIONS,
-    parse=_compiler_options,
-    changes="program",
-    view="compiler",
-    separator=";",
+    "compiler", default=NO_OPTIONS, parse=_compiler_options, changes="program", view="compiler", separator=";",
     sweeps=(EVERY_SET,),
-)
+)  # fmt: skip
 
 
 def every_set(config: Mapping[str, Any]) -> bool:

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from jaxbench.analysis import gates as load
 from jaxbench.analysis import roofline
 from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
 from jaxbench.analysis.case_comparisons import Crossing
+from jaxbench.analysis.gates import load_of
 from jaxbench.analysis.quantities import devices, flops, interval, payload, per_second, percent, scaled, seconds, times
 from jaxbench.analysis.run_rows import Row
 from jaxbench.statistics import paired_ratio
@@ -106,9 +106,7 @@ def _too_wide(largest: list[Row]) -> str:
 def _taken(largest: list[Row]) -> str:
     """The point that lost too much CPU time to others, as a clause; "" if none, if unknown, or on accelerators."""
     for row in (row for row in largest if row.point.platform == "cpu"):
-        point_load = load.load_of(
-            row.point, row.point.rounds
-        )  # of the rounds that count, because the efficiency is theirs
+        point_load = load_of(row.point, row.point.rounds)  # of the rounds that count: the efficiency is theirs
         others, steal = (value if math.isfinite(value) else 0.0 for value in (point_load.others, point_load.steal))
         if others + steal > TAKEN:
             who = "other processes" if others >= steal else "the hypervisor"

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the studies of a run found (`records.studies`): the largest batch, and how memory grows with depth."""
+"""What the studies of a run found (`records.manifest`): the largest batch, and how memory grows with depth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy import special
 from jaxbench.analysis.quantities import scaled
 from jaxbench.core.store import read_json
 from jaxbench.records.documents import decode
-from jaxbench.records.studies import LONGEST, REMAT_LAW, SEARCH, Depths, Longest, Search
+from jaxbench.records.manifest import LONGEST, REMAT_LAW, SEARCH, Depths, Longest, Search
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 T = TypeVar("T")

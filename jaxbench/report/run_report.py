@@ -36,8 +36,7 @@ from jaxbench.core.store import RunFolder
 from jaxbench.features.ablations import loss_sentences, waterfall
 from jaxbench.features.ablations.waterfall import Waterfall
 from jaxbench.levers import LEVERS, PART
-from jaxbench.records.manifest import MachineProfile, Manifest
-from jaxbench.records.studies import Search
+from jaxbench.records.manifest import MachineProfile, Manifest, Search
 from jaxbench.report import columns, sentences, table
 from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections

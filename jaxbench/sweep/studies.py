@@ -29,8 +29,7 @@ from jaxbench.levers import ACCUMULATE
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Compile, Fields, Ran, RunWithin
 from jaxbench.records.documents import plain
-from jaxbench.records.manifest import Machine
-from jaxbench.records.studies import (
+from jaxbench.records.manifest import (
     LONGEST,
     REMAT_LAW,
     SEARCH,
@@ -39,6 +38,7 @@ from jaxbench.records.studies import (
     Depths,
     Longest,
     LongestOn,
+    Machine,
     Search,
     TriedBatch,
 )

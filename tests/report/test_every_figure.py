@@ -31,7 +31,7 @@ from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.features.forecast.figures import draw_forecast
 from jaxbench.features.time_to_target import analysis as curves
-from jaxbench.features.time_to_target.figures import draw_targets
+from jaxbench.features.time_to_target.page import draw_targets
 from jaxbench.features.training.figures import draw_goodput
 from jaxbench.features.training.trainings import Costs, Trained
 from jaxbench.report import build, run_report

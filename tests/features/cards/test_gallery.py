@@ -17,7 +17,7 @@ from rich.console import Console
 from jaxbench.errors import UserError
 from jaxbench.features.cards import card as cards
 from jaxbench.features.cards import gallery
-from jaxbench.features.cards.figures import CardCurve, draw_cards
+from jaxbench.features.cards.gallery import CardCurve, draw_cards
 from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.statistics.bootstrap import Estimate
