@@ -31,7 +31,7 @@ LEAST_CPU_SHARE = 0.95  # a process with one CPU and one busy device is contende
 class Load:
     """The load of a point over its rounds; NaN: the system does not report it, or the records are older."""
 
-    why_contended: float = math.nan  # the share of rounds with a recorded load that were contended
+    contended: float = math.nan  # the share of rounds with a recorded load that were contended
     cpu_share: float = math.nan  # median over rounds of processor time / wall time: about 1 for each busy device
     # The share of the CPUs' time in all rounds that other processes and the hypervisor took. A median would hide a
     # neighbour that is active in a third of the rounds.
