@@ -169,7 +169,7 @@ def analyse(
     config: the run's; of steps, only ``weak`` is read, and ``model.dtype`` in runs older than the lever `precision`.
     manifest: the run's; of cases, only ``platform``, ``device_kind``, ``cache_bytes`` and ``started`` are read.
     machine: the profile of the same machine (`machine_profile.read`), or None. spread: run-to-run variance
-    (`variance.read`).
+    (`bootstrap.read_spread`).
     """
     draws = draws_of(points, spread)  # one set for all points, so that common variation cancels in their ratios
     if any(point.of_case for point in points):

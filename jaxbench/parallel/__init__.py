@@ -7,7 +7,7 @@
     optimizer                    which whole arrays an optimizer needs, and the update that gathers them
     multihost                    arrays that span several processes
 
-`core.program` is the Program that each builds. `chain` and `collectives` are the cases of a machine.
+`core.program` is the Program that each builds. `collectives` has the cases of a machine.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def of_pairs(answers: Answers) -> bool:
 
 
 def levels(answers: Answers) -> tuple[Level, Level]:
-    """(level of a point, level overall), as `judge` or `sequential` uses them."""
+    """(level of a point, level overall), as `judge` or `judge_pairs` of `judge` uses them."""
     points, look = len(answers.points), answers.looks
     if look is None:
         return Level(SHOWN, 1 - ALPHA / 2 / points), Level(SHOWN, 1 - ALPHA / 2)

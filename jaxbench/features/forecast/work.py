@@ -210,7 +210,7 @@ def to_host(line: Instruction, module: Module) -> int:
 
 
 def _attention(line: Instruction, module: Module) -> tuple[float, float]:
-    """(the FLOPs of a causal attention kernel, without the masked half of its products, the factor of `rates` for its
+    """(the FLOPs of a causal attention kernel, without the masked half of its products, the `attention_factor` of its
     size); (0, 1) for another kernel."""
     named = _KERNEL_NAME.search(line.rest)
     called = named[1] if named is not None else line.name

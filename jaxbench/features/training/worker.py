@@ -36,7 +36,7 @@ class StopBy(Message):
 
 
 class Beat(Message):
-    """What the process is doing, as `ledger.TimeLedger` knows it, so that a hang can be told from long work."""
+    """What the process is doing, as `folder.TimeLedger` knows it, so that a hang can be told from long work."""
 
     kind: str
     ticks: int
