@@ -31,7 +31,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oooo")  # bars have hatches instead of markers
 _LIGHT = ("#9ecae1", "#fdbe85", "#a1d9b4", "#e7b8d3", "#c6e5f5", "#f5d391", "#bdbdbd")  # COLOURS, lighter for hatches
-GREY, PALE = "#6b6b6b", "#8a8a8a"  # PALE: published by others, refused, or from another run
+GREY, PALE = "#6b6b6b", "#8a8a8a"  # PALE: published by others, or refused
 DASHES: Style = dict(color="black", linewidth=0.8, linestyle=(0, (6, 1.5)))  # a reference: ideal, limit, no difference
 FORMULAS: tuple[LineStyleType, ...] = (  # several at once, in black: only their dashes tell them apart
     (0, (6, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)),
