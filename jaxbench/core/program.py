@@ -157,6 +157,8 @@ def jit_initial(function: Callable[..., PyTree], *, whole: bool = True, **option
 
     @functools.wraps(function)
     def call(*args: Any) -> PyTree:
+        if any(isinstance(each, jax.core.Tracer) for each in args):  # eval_shape; an inner jit takes no options
+            return function(*args)
         before = jax.config.values[flag]
         jax.config.update(flag, True)
         try:

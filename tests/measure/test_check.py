@@ -255,6 +255,8 @@ def test_initial_values_on_one_gpu_are_drawn_by_jaxs_kernel(monkeypatch):
             return jax.random.normal(key, (5,))
 
         assert np.array_equal(jit_initial(draw, whole=whole)(KEY), drawn)
+        # As for a compile report: in the newest jax, a jit with compiler options cannot be inside another one.
+        assert jax.eval_shape(jit_initial(draw, whole=whole), KEY).shape == drawn.shape
         assert ("threefry2x32" in "".join(re.findall(r"custom_call @\w+", lowered[0]))) is whole
     assert not jax.config.values["jax_threefry_gpu_kernel_lowering"]
 
