@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -23,7 +22,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     return report(Path(FLAGS.run), console, config_lib.plain(FLAGS.config)["report"])
 
 
-def report(workdir: Path, console: Console, look: Mapping[str, Any] | None = None) -> int:
+def report(workdir: Path, console: Console, look: Mapping[str, object] | None = None) -> int:
     """look: settings of the figures that replace the run's config. Returns the exit code."""
     from jaxbench.features.time_to_target import page as targets
     from jaxbench.features.training import page as training

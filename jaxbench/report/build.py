@@ -12,7 +12,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -86,7 +85,7 @@ class RunOutcome:
 
 
 def write(
-    run_path: str | os.PathLike[str], console: Console | None = None, *, look: Mapping[str, Any] | None = None
+    run_path: str | os.PathLike[str], console: Console | None = None, *, look: Mapping[str, object] | None = None
 ) -> RunOutcome:
     """Rebuilds the report of a run folder from its records. With a `console`, it also prints the table.
 

@@ -160,7 +160,7 @@ _FILE = tuple(
 )  # fmt: skip
 
 
-def write(folder: Path, console: Console | None = None, *, look: Mapping[str, Any] | None = None) -> None:
+def write(folder: Path, console: Console | None = None, *, look: Mapping[str, object] | None = None) -> None:
     """Writes targets.csv, report.html and figures/targets. With a `console`, it also prints the page.
 
     Raises UserError if the folder has no trainings to a target.

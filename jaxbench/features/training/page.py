@@ -25,7 +25,7 @@ PAGE = "training.html"
 GOODPUT = "goodput"  # the section of docs/metrics that defines the numbers
 
 
-def write(folder: Path, console: Console | None = None, *, look: Mapping[str, Any] | None = None) -> None:
+def write(folder: Path, console: Console | None = None, *, look: Mapping[str, object] | None = None) -> None:
     """Writes `training.html` and its figures into the folder of a training. With a `console`, it also prints the page.
 
     Raises UserError if the folder has no time ledger, or a damaged one.

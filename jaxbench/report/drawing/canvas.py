@@ -65,7 +65,7 @@ _METADATA: Any = {
 _NAMED: ContextVar[str] = ContextVar("named", default="")
 
 
-def title_of(config: Mapping[str, Any], asked: Mapping[str, Any] | None = None) -> str:
+def title_of(config: Mapping[str, object], asked: Mapping[str, object] | None = None) -> str:
     """The name in a run's config, or in `asked` if given. Runs older than this setting keep the experiment's."""
     found = asked if asked is not None else config.get("report")
     return str(found.get("title") or "") if isinstance(found, Mapping) else ""
