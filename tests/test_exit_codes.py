@@ -134,7 +134,7 @@ ROOMS: dict[str, tuple[str, tuple[Any, Any], list[str]]] = {
     "try": ("jaxbench.features.try_model.trial.run", (True, False), ["mlp"]),
     "machine": ("jaxbench.features.machine_profile.machine_command.machine", OK, []),
     "first-run": ("jaxbench.suites.first_run.first_run", (True, False), []),
-    "paper": ("jaxbench.suites.papers.paper.paper", (True, False), ["goyal2017"]),
+    "paper": ("jaxbench.suites.papers.session.paper", (True, False), ["goyal2017"]),
     "doctor": ("jaxbench.features.doctor.examine.ok", (True, False), []),
     "advise": ("jaxbench.features.forecast.advise_command.advise", (True, False), ["gpt"]),
     "forecast": ("jaxbench.features.forecast.forecast_command.smallest_need", ("", "nothing fits"), ["gpt"]),
