@@ -21,7 +21,7 @@ get_config = changed(
     search="context",
     search_bytes=512 * 2**20,
     mesh={"devices": "auto:8", "oversubscribe": True},
-    report={"view": "context"},
+    report={"view": "context", "overlay": ""},
 )
 tiny = changed(base.tiny, model={"context": 32}, search_bytes=2**23)
 build = base.build

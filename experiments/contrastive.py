@@ -35,7 +35,7 @@ def get_config() -> ConfigDict:
     config.strategy = "shard_map"
     config.scaling = "weak"
     config.lever = ConfigDict({"remat": "none,block"})
-    config.report = ConfigDict({"view": "contrastive"})
+    config.report = ConfigDict({"view": "contrastive", "overlay": ""})
     return config
 
 

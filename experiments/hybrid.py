@@ -21,7 +21,7 @@ get_config = changed(
     measure={"rounds": 5, "processes": 1},
     lever={"mesh": "all", "accumulate": "4"},
     mesh={"devices": "4", "oversubscribe": True},
-    report={"view": "hybrid"},
+    report={"view": "hybrid", "overlay": ""},
 )
 tiny = changed(base.tiny, model={"layers": 8, "heads": 8})
 build = base.build

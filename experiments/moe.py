@@ -17,7 +17,7 @@ get_config = changed(
     batch=8,
     model={"experts": 8},
     mesh={"devices": "auto:8", "oversubscribe": True},
-    report={"view": "moe"},
+    report={"view": "moe", "overlay": ""},
 )
 tiny = base.tiny
 build = base.build

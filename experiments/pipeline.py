@@ -21,7 +21,7 @@ get_config = changed(
     measure={"rounds": 5, "processes": 1},
     lever={"accumulate": "1,4,32", "schedule": "gpipe,1f1b"},
     mesh={"devices": "2,4,8", "oversubscribe": True},
-    report={"view": "pipeline"},
+    report={"view": "pipeline", "overlay": ""},
 )
 tiny = changed(base.tiny, model={"layers": 8}, lever={"accumulate": "1,4", "schedule": "gpipe,1f1b"})
 build = base.build

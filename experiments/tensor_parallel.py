@@ -28,7 +28,7 @@ get_config = changed(
     weak="model",
     model={"layers": 4, "width": 12 * HEADS[1], "heads": HEADS[1]},
     mesh={"devices": "auto:8", "oversubscribe": True},
-    report={"view": "tensor"},
+    report={"view": "tensor", "overlay": ""},
 )
 
 

@@ -19,7 +19,7 @@ get_config = changed(
     lever={"precision": "mixed"},
     mesh={"devices": "auto:8"},
     measure={"gradients": True},
-    report={"view": "zero"},
+    report={"view": "zero", "overlay": ""},
 )
 tiny = base.tiny
 build = base.build

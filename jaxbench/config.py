@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from ml_collections import ConfigDict, FieldReference
 
 from jaxbench import discovery, levers
+from jaxbench.catalog import published
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.documents import flatten
 
@@ -49,6 +50,15 @@ def integer(lower: int, upper: int) -> Read:
         if not lower <= value <= upper:
             raise UserError(f"--config.{path}={value} is out of range: use {lower} to {upper}.")
         return value
+
+    return read
+
+
+def number(lower: float, upper: float) -> Read:
+    def read(path: str, value: float) -> float:
+        if not lower <= value <= upper:  # refuses NaN, too, which fails every comparison
+            raise UserError(f"--config.{path}={value:g} is out of range: use {lower:g} to {upper:g}.")
+        return float(value)
 
     return read
 
@@ -223,11 +233,20 @@ class Settings(_Measured):
             )
 
 
-# Replaces the experiment's name in the titles of figures; "none": no titles. `jaxbench report` can change it.
-TITLE = ConfigField("report.title", "", as_is)
+def overlay(path: str, value: str) -> str:
+    published.overlaid(value)
+    return value
+
+
+# The look of a run's figures. `jaxbench report --config.report.width_in=3.5` changes it afterwards.
+LOOK = (
+    ConfigField("report.width_in", 7.0, number(2.5, 20.0)),  # 3.5: one column of a two-column page
+    ConfigField("report.title", "", as_is),  # replaces the experiment's name in titles; "none": no titles
+)
+OVERLAY = ConfigField("report.overlay", "tf_dgx1_p100_synth", overlay)
 # More fields of a training experiment's config.
 TRAINING_ONLY = (
-    TITLE,
+    *LOOK,
     ConfigField("measure.gradients", False, as_is),  # also measure how many bytes of gradients one device holds
     ConfigField(
         "depths", "", as_is
@@ -249,6 +268,7 @@ TRAINING_ONLY = (
     ConfigField("train.warmup", 0, as_is),  # steps over which the learning rate grows to its value; 0: no warm-up
     ConfigField("train.evaluate_every", 0, as_is),  # steps; 0: after each epoch
     ConfigField("train.noise_examples", 0, as_is),  # examples per measurement of the gradient noise scale; 0: none
+    OVERLAY,
     ConfigField(
         "report.view", "", as_is
     ),  # an extra figure about how a model is sharded, such as zero; see commandline
@@ -268,7 +288,7 @@ class CaseSettings(_Measured):
 
 
 CASES_ONLY = (
-    TITLE,
+    *LOOK,
     ConfigField("measures", "cases", as_is),
     ConfigField("ops", "all", as_is),  # names, comma-separated
     ConfigField("sizes", "auto", as_is),  # "1024,1e6,64Ki"
@@ -292,10 +312,18 @@ def _tree(fields: Iterable[ConfigField]) -> ConfigDict:
 
 
 def look(recorded: dict[str, Any]) -> ConfigDict:
-    """The title of a run's figures, for `jaxbench report` to change. recorded: the run's config.json."""
-    tree = _tree([TITLE])
-    tree.report.title = (recorded.get("report") or {}).get("title", "")
+    """The look of a run's figures, for `jaxbench report` to change. recorded: the run's config.json."""
+    tree = _tree([*LOOK, OVERLAY])
+    section = recorded.get("report")
+    tree.report.update({name: section[name] for name in tree.report if name in section} if section else {})
     return tree.lock()
+
+
+def check_look(config: ConfigDict) -> dict[str, Any]:
+    """The settings of `look` with the command line's changes. Raises UserError naming the field."""
+    for field in (*LOOK, OVERLAY):
+        field.read(field.path, _at(config, field.path))
+    return plain(config)["report"]
 
 
 def defaults(measures: str = "") -> ConfigDict:
@@ -429,7 +457,6 @@ def restored(experiment: str, old: dict[str, Any]) -> ConfigDict:
     module, preset = discovery.load_experiment(experiment), discovery.load_preset("auto")
     config = compose(Path(experiment).stem, module, preset, tiny=False)
     known, given = flatten(plain(config)), flatten(old)
-    given = {name: value for name, value in given.items() if name in known or not name.startswith("report.")}
     gone = sorted(given.keys() - known.keys())
     if gone:
         raise UserError(f"it was measured with {gone[0]}={given[gone[0]]!r}, but this jaxbench has no such field.")

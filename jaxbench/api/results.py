@@ -29,26 +29,27 @@ from jaxbench.features.training import trainings
 from jaxbench.records import identity
 from jaxbench.report import build, page
 from jaxbench.report.drawing import canvas
-from jaxbench.report.drawing.canvas import Plot
+from jaxbench.report.drawing.canvas import Look, Plot
 from jaxbench.report.page import Page, Purpose, Section
 from jaxbench.report.run_report import RunReport
 
 SHOWN = 2  # figures of a result that a notebook shows at once; all are in `figures`
-WIDTH_PX = round(100 * canvas.WIDTH_IN)  # of a figure in a notebook
+PX_PER_IN = 100  # of a figure in a notebook
 
 
 class ResultFigure:
     """One figure of a result. A notebook shows it. caption: what it shows, and what its marks mean."""
 
-    def __init__(self, plot: Plot, *of: Any, named: str = "", file: Path | None = None, **how: str):
+    def __init__(self, plot: Plot, *of: Any, look: Look = canvas.PLAIN, file: Path | None = None, **how: str):
         """of, how: the arguments of `plot`. file: the PNG, if the figure has been drawn already."""
         self.name, self.caption = plot.name, plot.caption
-        self._draw, self._named, self._file = functools.partial(plot, *of, **how), named, file
+        self._draw, self._look, self._file = functools.partial(plot, *of, **how), look, file
+        self.width_px = round(PX_PER_IN * look.width_in)
 
     @functools.cached_property
     def figure(self) -> Figure:
         """The matplotlib figure, always the same: what you change in it is shown and can be saved."""
-        with canvas.style(self._named):  # matplotlib reads some settings only while it draws
+        with canvas.style(self._look):  # matplotlib reads some settings only while it draws
             if (figure := self._draw()) is not None:
                 canvas.lay_out(figure)
         return figure  # type: ignore[return-value]  # figures that draw nothing are in no result
@@ -59,12 +60,12 @@ class ResultFigure:
         # The file only while nobody has taken the figure, which may have been changed since.
         if self._file is not None and "figure" not in self.__dict__:
             return self._file.read_bytes()
-        with canvas.style(self._named):
+        with canvas.style(self._look):
             self.figure.savefig(buffer := io.BytesIO(), format="png", dpi=canvas.DPI)
         return buffer.getvalue()
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        return self.png, {"width": WIDTH_PX}  # without it, a notebook shows twice the size
+        return self.png, {"width": self.width_px}  # without it, a notebook shows twice the size
 
     def __repr__(self) -> str:
         return f"<figure {self.name}: {self.caption.partition('. ')[0].rstrip('.')}>"
@@ -106,7 +107,7 @@ class Result:
     def _repr_html_(self) -> str:
         names = [*self.figures]
         shown = [self.figures[name] for name in names[:SHOWN]]
-        images = [(each.name, base64.b64encode(each.png).decode(), WIDTH_PX) for each in shown]
+        images = [(each.name, base64.b64encode(each.png).decode(), each.width_px) for each in shown]
         more = f"More figures: {', '.join(names[SHOWN:])}. " if names[SHOWN:] else ""
         return page.template("result.html").render(
             page=self._page, images=images, alarms=self.shortfalls[: page.SHORTFALLS],
@@ -130,10 +131,10 @@ class Run(Result):
     """
 
     def __init__(self, report: RunReport):
-        named = canvas.title_of(report.config)
+        look = canvas.look_of(report.config)
         files = {file.stem: file for file in (report.path / "figures").glob("*.png")}
         drawn = build.figures_of(report).items()
-        figures = [ResultFigure(plot, report, named=named, file=files.get(name)) for name, plot in drawn]
+        figures = [ResultFigure(plot, report, look=look, file=files.get(name)) for name, plot in drawn]
         content = Page(
             name=report.experiment, heading=report.title, headlines=report.headlines, pictures=(),
             table=report.table(), sections=report.sections(),

@@ -28,13 +28,30 @@ class Published:
     confirmed: bool
 
 
-SPEEDUPS = "tf_dgx1_p100_synth"  # throughput by GPU count, from 1 GPU on
+def overlays() -> tuple[str, ...]:
+    """The ids that the scaling figure can draw behind measured speed-ups: throughput by GPU count, from 1 GPU on."""
+    return ("tf_dgx1_p100_synth",)
 
 
-def speedups(experiment: str) -> list[str]:
-    """The models of `SPEEDUPS` of the experiment's family. For resnet18: ResNet-50 and ResNet-152."""
+def overlaid(text: str, experiment: str = "") -> tuple[str, list[str]]:
+    """(the table, its columns to draw) of config.report.overlay.
+
+    text: "" for none; "TABLE" for the models of that table that belong to the experiment's family (resnet18: ResNet-50
+    and ResNet-152); or "TABLE:VGG16,AlexNet" for these. Raises UserError for another table or model.
+    """
+    table, _, names = text.partition(":")
+    if not table:
+        return "", []
+    if table not in overlays():
+        meant = did_you_mean(table, overlays())
+        raise UserError(f"--config.report.overlay={text} is unknown: {meant} Use '' for none.")
+    known = [str(name) for name in read(table).frame.columns if name != "gpus"]
+    asked = [name.strip() for name in names.split(",") if name.strip()]
+    for name in asked:
+        if name not in known:
+            raise UserError(f"--config.report.overlay={text} names '{name}': {did_you_mean(name, known)}")
     # By family: a curve of VGG16 behind one of ResNet-18 would invite a comparison that means nothing.
-    return [name for name in map(str, read(SPEEDUPS).frame.columns[1:]) if family(name) in experiment.lower()]
+    return table, asked or [name for name in known if family(name) in experiment.lower()]
 
 
 def family(model: str) -> str:

@@ -19,7 +19,7 @@ VERB = Verb(
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench import config as config_lib
 
-    return report(Path(FLAGS.run), console, config_lib.plain(FLAGS.config)["report"])
+    return report(Path(FLAGS.run), console, config_lib.check_look(FLAGS.config))
 
 
 def report(workdir: Path, console: Console, look: Mapping[str, object] | None = None) -> int:

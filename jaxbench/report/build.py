@@ -58,9 +58,9 @@ def figures_of(run: RunReport) -> dict[str, Plot]:
 
 def pictures(run: RunReport) -> list[Picture]:
     """Draws the figures of a run into its folder, and returns those that were drawn."""
-    shown, named = [], canvas.title_of(run.config)
+    shown, look = [], canvas.look_of(run.config)
     for name, plot in figures_of(run).items():
-        files = canvas.render(lambda plot=plot: plot(run), named)  # type: ignore[misc]
+        files = canvas.render(lambda plot=plot: plot(run), look)  # type: ignore[misc]
         canvas.write(files, run.path / "figures", name)  # without files it removes those of an earlier report
         if files:
             shown.append(picture(name, files["svg"], run))

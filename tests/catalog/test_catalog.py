@@ -24,8 +24,9 @@ def test_every_source_has_a_table_and_a_citation(id: str) -> None:
     assert text.startswith(f"# id={id}; status=")
 
 
-def test_published_speedups_begin_at_one_gpu() -> None:
-    frame = published.read(published.SPEEDUPS).frame.set_index("gpus")
+@pytest.mark.parametrize("id", published.overlays())
+def test_an_overlay_begins_at_one_gpu(id: str) -> None:
+    frame = published.read(id).frame.set_index("gpus")
     assert frame.index[0] == 1 and frame.index.is_monotonic_increasing and (frame > 0).all(axis=None)
 
 

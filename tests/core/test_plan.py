@@ -82,6 +82,7 @@ def test_every_experiment_has_a_plan_in_every_preset_everywhere(name, preset, pl
         ({"mesh.platform": "gpus"}, CPU, "did you mean 'gpu'"),
         ({"strategy": "jit_atuo"}, CPU, "did you mean 'jit_auto'"),
         ({"strategy": ""}, CPU, "is empty"),
+        ({"report.overlay": "none"}, CPU, "--config.report.overlay=none is unknown"),
         ({"scaling": "strong,week"}, CPU, "did you mean 'weak'"),
         ({"measure.rounds": 0}, CPU, "--config.measure.rounds=0 is out of range: use 1 to 10000"),
         ({"measure.rounds": 1_000_000_000}, CPU, "--config.measure.rounds=1000000000 is out of range"),
@@ -234,10 +235,3 @@ def test_a_lever_that_a_strategy_does_not_have_is_refused(strategy, levers, said
     workload = Arms(config_of("gpt"), "gpt", jax.devices()[0]).workload({})
     with pytest.raises(UserError, match=said):
         build_program(workload, strategy, jax.devices()[:2], levers)
-
-
-def test_a_run_of_an_older_version_with_further_settings_of_figures_can_be_repeated():
-    config = config_lib.restored("cnn", {"batch": 96, "report": {"width_in": 3.5, "overlay": "", "title": "ours"}})
-    assert config.batch == 96 and config.report.to_dict() == {"title": "ours", "view": ""}
-    with pytest.raises(UserError, match="measured with model.wdth=3, but this jaxbench has no such field"):
-        config_lib.restored("cnn", {"model": {"wdth": 3}})

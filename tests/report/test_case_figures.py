@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
 from pathlib import Path
@@ -342,7 +343,7 @@ def test_hostile_names_are_text_and_stay_inside_the_figure(tmp_path: Path, view:
                     assert box.width > 100 and box.x1 <= figure.bbox.width, "names do not flatten the panels"
 
 
-# The roofline: ceilings from the profile, every kernel and training step below them.
+# The roofline: ceilings from the profile, every kernel and training step below them, earlier runs in grey.
 
 
 GPU_CARD = fab.card()
@@ -411,6 +412,7 @@ def test_without_a_bandwidth_there_is_no_roofline() -> None:
     card = fab.card()
     card["peaks"] = [peak for peak in card["peaks"] if peak["quantity"] == "flop_per_s"]
     assert roofline.under([spot()], card=card, title="x", dtype="float32") is None
+    assert roofline.under([spot(kind="earlier")], card=fab.card(), title="x", dtype="float32") is None
 
 
 def test_each_platform_has_its_own_panel_and_ceilings() -> None:
@@ -421,13 +423,13 @@ def test_each_platform_has_its_own_panel_and_ceilings() -> None:
 
 
 def test_marks_say_what_a_spot_is() -> None:
-    kinds = (dict(state="refused"), dict(state="wrong"), dict(kind="kernel"))
+    kinds = (dict(state="refused"), dict(state="wrong"), dict(kind="earlier"), dict(kind="kernel"))
     figure = drawn_roofline([spot(at=i + 1.0, **kind) for i, kind in enumerate(kinds)] + [spot(state="hollow")])
     (axes,) = figure.axes
     styles = {line.get_xdata()[0]: line for line in axes.lines if len(line.get_xdata()) == 1}
-    assert (styles[1.0].get_marker(), styles[2.0].get_marker()) != ("o", "o")
+    assert (styles[1.0].get_marker(), styles[2.0].get_marker(), styles[3.0].get_marker()) != ("o", "o", "o")
     assert any(line.get_markerfacecolor() == "white" for line in axes.lines)
-    for said in (notes.REFUSED, notes.WRONG, notes.HOLLOW):
+    for said in (notes.REFUSED, notes.WRONG, "other runs on this machine", notes.HOLLOW):
         assert said in texts_roofline(figure)
 
 
@@ -483,3 +485,54 @@ def test_a_card_of_another_machine_is_not_used_and_it_says_so(tmp_path: Path) ->
         "machine profile in the folder is not used: it is from another machine"
         in (tmp_path / "report.html").read_text()
     )
+
+
+def test_earlier_runs_of_the_same_machine_are_in_the_background(tmp_path: Path) -> None:
+    stranger = fab.matmul(512, call_s=0.01, experiment="stranger")
+    with runs.undrawn():
+        build.write(runs.folder(tmp_path / "matmul", "matmul"))
+        build.write(training(tmp_path / "cnn"))
+        build.write(runs.folder(tmp_path / "machine-1" / "stream", "stream"))
+        build.write(runs.folder(tmp_path / "other", "matmul", [stranger], manifest={"cpu_model": "Another CPU"}))
+    here = runs.folder(tmp_path / "here", "curves", machine=fab.card())
+    spots = roofline.earlier_spots(here)
+    assert {s.label for s in spots} == {"matmul", "cnn", "stream"} and {s.kind for s in spots} == {"earlier"}
+    step = next(s for s in spots if s.label == "cnn")
+    assert step.at == pytest.approx(3.2e9 / 4e8)
+    build.write(here)
+    assert (here / "figures/roofline.svg").is_file()
+
+
+@runs.undrawn()
+def test_rows_that_may_not_be_believed_are_no_background(tmp_path: Path) -> None:
+    made = [
+        fab.matmul(512, call_s=0.01),
+        runs.removed(fab.matmul(256, call_s=0.01)),
+        runs.wrong(fab.matmul(128, call_s=0.01)),
+    ]
+    build.write(runs.folder(tmp_path / "matmul", "matmul", made))
+    here = runs.folder(tmp_path / "here", "curves")
+    (spot,) = roofline.earlier_spots(here)
+    assert spot.at == pytest.approx(512 / 6)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("spoil", ["", "{", "x,y\n1", "\x00"])
+def test_a_damaged_sibling_is_passed_over(tmp_path: Path, spoil: str) -> None:
+    build.write(runs.folder(tmp_path / "matmul", "matmul"))
+    (tmp_path / "matmul" / ("summary.csv" if "," in spoil or "\x00" in spoil else store.MANIFEST)).write_text(spoil)
+    assert roofline.earlier_spots(runs.folder(tmp_path / "here", "curves")) == []
+
+
+@runs.undrawn()
+def test_a_training_step_on_accelerators_is_per_device(tmp_path: Path) -> None:
+    build.write(training(tmp_path / "cnn"))
+    with open(tmp_path / "cnn" / "summary.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    totals = sorted(float(line["flop_per_s"]) / float(line["devices"]) for line in lines)
+    manifest = json.loads((tmp_path / "cnn" / store.MANIFEST).read_text())
+    store.write_json(tmp_path / "cnn" / store.MANIFEST, {**manifest, **runs.GPU})
+    text = (tmp_path / "cnn" / "summary.csv").read_text().replace(",cpu,", ",gpu,")
+    (tmp_path / "cnn" / "summary.csv").write_text(text)
+    here = runs.folder(tmp_path / "here", "curves", manifest=runs.GPU)
+    assert np.allclose(sorted(s.value.value for s in roofline.earlier_spots(here)), totals)

@@ -37,6 +37,7 @@ from jaxbench.features.training.trainings import Costs, Trained
 from jaxbench.report import build, run_report
 from jaxbench.report import figures as figures_views
 from jaxbench.report.drawing import canvas, marks
+from jaxbench.report.drawing.canvas import Look
 from jaxbench.report.drawing.notes import display
 from jaxbench.report.run_report import RunReport
 from jaxbench.workloads.cases import VIEWS
@@ -49,9 +50,12 @@ MADE: dict[str, Make] = {
     "cases/both": lambda path: runs.folder(path, "curves", runs.both(), manifest=runs.GPU_MANIFEST),
     **{f"levers/{kind}": lambda path, kind=kind: fabricate_arms.folder(path, kind) for kind in fabricate_arms.RUNS},  # type: ignore[misc]
     "losses": lambda path: fabricate_losses.folder(path, LOSSES, scalings=("strong", "weak")),
-    "resnet50": lambda path: fabricate.run_folder(path, experiment="resnet50", strategies=("jit_auto", "fsdp", "pmap")),
+    "resnet50": lambda path: fabricate.run_folder(
+        path, experiment="resnet50", strategies=("jit_auto", "fsdp", "pmap"), config={"report": {"overlay": OVERLAY}}
+    ),
     "ranks": lambda path: fabricate_ranks.folder(path, [1.0, 1.0, 1.3, 1.0]),
 }
+OVERLAY = "tf_dgx1_p100_synth"
 COMMITTED = (
     "cnn", "ladder", "links/1gbit/cnn", "machine/collectives", "machine/dispatch", "machine/matmul", "machine/stream",
     "machine/transfer", "remat", "versus", "zero",
@@ -63,6 +67,7 @@ IDS = re.compile(
     r"|\b(all_reduce|all_gather|reduce_scatter|all_to_all|op_by_op)\b|\b(host|device)_to_|\b[cgt]pu:\d"
     r"|smaller share|shared machine|not explained|most rows|times (the|as|one|K)\b|reckon|texts that this project"
 )
+COLUMN_IN = 3.5
 PAGE_IN = 9.5  # a taller figure does not fit on a page with its caption
 
 
@@ -70,18 +75,18 @@ def found(name: str, path: Path) -> RunReport:
     return build.find(MADE[name](path) if name in MADE else ROOT / "docs/figures" / name)
 
 
-def laid_out(draw: Callable[[], Figure | None], named: str = "") -> Figure | None:
-    with canvas.style(named):
+def laid_out(draw: Callable[[], Figure | None], look: Look | None = None) -> Figure | None:
+    with canvas.style(look):
         figure = draw()
         if figure is not None:
             canvas.lay_out(figure)
     return figure
 
 
-def figures(run: RunReport) -> Iterator[tuple[str, Figure]]:
+def figures(run: RunReport, look: Look | None = None) -> Iterator[tuple[str, Figure]]:
     """Every figure of the run, as written."""
     for name, module in build.figures_of(run).items():
-        figure = laid_out(lambda module=module: module.draw(run))  # type: ignore[misc]
+        figure = laid_out(lambda module=module: module.draw(run), look)  # type: ignore[misc]
         if figure is not None:
             yield name, figure
 
@@ -170,6 +175,19 @@ def test_a_figure_is_read_without_the_page(drawn: Drawn, name: str) -> None:
         if bars(figure):
             assert "95 % confidence interval" in said and re.search(r"\bn = \d", said), what
         assert figure.get_figheight() <= PAGE_IN, what
+
+
+@pytest.mark.parametrize("name", thin(EVERY, ["losses", "resnet50", "levers/arms", "cases/matmul"]))
+def test_a_figure_can_be_as_narrow_as_a_column(tmp_path: Path, name: str) -> None:
+    run = found(name, tmp_path)
+    for figure_name, figure in figures(run, Look(COLUMN_IN, "Ours")):
+        what = f"{name}: {figure_name}"
+        assert figure.get_figwidth() == COLUMN_IN
+        assert not cut(figure), what
+        assert not overlaps(figure), what
+        assert "Ours: " in words(figure).replace("\n", " "), what
+        panels = [axes for axes in figure.axes if axes.get_visible() and axes.axison]
+        assert min(axes.get_window_extent().width for axes in panels) > 0.8 * figure.dpi, what
 
 
 @pytest.mark.usefixtures("every_format")
@@ -325,7 +343,7 @@ def test_one_function_says_what_an_id_is_called(id: str, said: str) -> None:
 
 def test_the_title_is_the_experiments_unless_it_is_chosen() -> None:
     def title(look: dict[str, Any]) -> str:
-        figure = laid_out(lambda: canvas.Sheet().finish("cnn: throughput"), canvas.title_of({"report": look}))
+        figure = laid_out(lambda: canvas.Sheet().finish("cnn: throughput"), canvas.look_of({"report": look}))
         assert figure is not None
         return figure.legends[0].get_title().get_text()
 
@@ -333,12 +351,22 @@ def test_the_title_is_the_experiments_unless_it_is_chosen() -> None:
     assert title({"title": "none"}) == ""
 
 
-def test_a_report_draws_the_title_that_is_asked_for(tmp_path: Path) -> None:
-    run = MADE["losses"](tmp_path)
-    build.write(run, look={"title": "Our CNN"})
-    recorded = config.look({"report": {"width_in": 3.5, "overlay": "", "view": "zero", "title": "Ours"}})
-    assert config.plain(recorded) == {"report": {"title": "Ours"}}, "older runs have settings that are no more"
-    assert config.plain(config.look({})) == {"report": {"title": ""}}
+def test_a_report_draws_what_is_asked_in_place_of_what_the_run_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, of = MADE["losses"](tmp_path), build.figures_of
+    monkeypatch.setattr(build, "figures_of", lambda run: {"scaling": of(run)["scaling"]})
+    for look, points in ((None, 504), ({"width_in": COLUMN_IN}, 252)):
+        build.write(run, look=look)
+        assert f'width="{points}pt"' in (run / "figures/scaling.svg").read_text()
+
+
+def test_the_look_of_a_run_is_what_it_recorded_until_it_is_changed() -> None:
+    assert config.check_look(config.look({}))["width_in"] == 7.0
+    recorded = config.look({"report": {"width_in": 5.0, "overlay": "", "view": "zero"}})
+    assert config.check_look(recorded) == {"width_in": 5.0, "title": "", "overlay": ""}
+    with pytest.raises(UserError, match="width_in=1 is out of range: use 2.5 to 20"):
+        config.check_look(config.look({"report": {"width_in": 1.0}}))
 
 
 # A figure is a file: found by its name, drawn for its kinds of runs, at its position on the page.
@@ -382,7 +410,7 @@ def test_a_new_file_is_found_and_drawn(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_figures_of_a_run_are_those_of_its_kind_and_view(tmp_path: Path) -> None:
-    config = {"report": {"view": "zero"}}
+    config = {"report": {"overlay": "", "view": "zero"}}
     run = RunFolder(fabricate.run_folder(tmp_path / "zero", devices=(1,), rounds=1, config=config))
     names = ["zero", "scaling", "waterfall", "hosts", "roofline", "profile", "search", "ranks", "blocks"]
     assert list(build.figures_of(run_report.find(run))) == names
@@ -396,7 +424,7 @@ def test_cases_of_an_unknown_view_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_view_in_a_runs_config_is_refused(tmp_path: Path) -> None:
-    config = {"report": {"view": "zerro"}}
+    config = {"report": {"overlay": "", "view": "zerro"}}
     run = RunFolder(fabricate.run_folder(tmp_path, devices=(1,), rounds=1, config=config))
     with pytest.raises(UserError, match="report.view=zerro.* did you mean 'zero'"):
         build.figures_of(run_report.find(run))

@@ -179,7 +179,7 @@ def test_on_paper_nothing_is_cut_off_or_headed_without_content(tmp_path: Path) -
 @pytest.mark.parametrize(
     "make",
     [
-        lambda path: fabricate.run_folder(path, experiment="resnet50"),
+        lambda path: fabricate.run_folder(path, config={"report": {"overlay": "tf_dgx1_p100_synth"}}),
         lambda path: runs.folder(path, "collectives"),
     ],
 )
@@ -264,6 +264,10 @@ def test_the_terminal_has_five_notes_of_all_sections_and_counts_the_others(tmp_p
         (lambda p: (p / store.MANIFEST).write_text("{"), "manifest.json is damaged"),
         (lambda p: store.write_json(p / store.MANIFEST, {}), "no sweep plan"),
         (lambda p: (p / store.RECORDS).write_text("x\n" + (p / store.RECORDS).read_text()), "line 1 is damaged"),
+        (
+            lambda p: store.write_json(p / store.CONFIG, {"report": {"overlay": "tf_dgx1"}}),
+            "overlay=tf_dgx1 is unknown",
+        ),
         (lambda p: ((p / "figures").rmdir(), (p / "figures").write_text("")), "cannot write the report"),
     ],
 )

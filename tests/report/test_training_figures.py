@@ -26,8 +26,10 @@ from thin import thin
 from jaxbench.analysis import points, run_rows
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row
+from jaxbench.catalog import published
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
+from jaxbench.errors import UserError
 from jaxbench.features.ablations.figures import draw_waterfall, remarks
 from jaxbench.report import build, run_report
 from jaxbench.report.drawing import canvas, marks, notes
@@ -300,7 +302,8 @@ def rows_of(path: Path, **facts: Any) -> list[Row]:
     return find(RunFolder(fabricate.run_folder(path, **facts))).rows
 
 
-P100 = ["InceptionV3", "ResNet-50", "ResNet-152", "AlexNet", "VGG16"]
+TABLE = published.overlays()[0]
+P100 = (TABLE, ["InceptionV3", "ResNet-50", "ResNet-152", "AlexNet", "VGG16"])
 
 
 def draw(rows: list[Row], **options: Any) -> Figure:
@@ -384,9 +387,9 @@ def test_many_strategies_get_a_row_for_each_scaling(tmp_path: Path, strategies: 
     assert all(name in texts_scaling(figure) for name in names)
 
 
-def test_published_speedups_are_on_the_speedup_panel_and_cited(tmp_path: Path) -> None:
+def test_the_overlay_is_on_the_speedup_panel_and_cited(tmp_path: Path) -> None:
     rows = rows_of(tmp_path)
-    plain, overlaid = draw(rows), draw(rows, models=P100)
+    plain, overlaid = draw(rows), draw(rows, overlaid=P100)
     for name in ("AlexNet", "VGG16", "ResNet-50", "InceptionV3", "ResNet-152", "TensorFlow benchmarks"):
         assert name in texts_scaling(overlaid) and name not in texts_scaling(plain)
     more = [len(b.lines) - len(a.lines) for a, b in zip(plain.axes, overlaid.axes, strict=True)]
@@ -403,7 +406,7 @@ def speedup_panels(figure: Figure) -> list[tuple[str, int]]:
 
 
 def test_published_speedups_are_not_drawn_over_another_base(tmp_path: Path) -> None:
-    figure = draw(rows_of(tmp_path, devices=(2, 4, 8)), models=P100)
+    figure = draw(rows_of(tmp_path, devices=(2, 4, 8)), overlaid=P100)
     assert speedup_panels(figure) == [("speed-up over 2 devices", 0)]
     assert "these are over 2 devices" in texts_scaling(figure) and notes.PUBLISHED not in texts_scaling(figure)
     (ideal,) = [line for line in figure.axes[1].lines if line.get_label() == "_guide"]
@@ -431,7 +434,7 @@ def test_a_series_over_another_base_is_left_out_of_the_speedup_panel(tmp_path: P
 def test_published_names_are_in_the_margin_or_in_the_legend(
     tmp_path: Path, devices: tuple[int, ...], in_margin: bool
 ) -> None:
-    figure = draw(rows_of(tmp_path, devices=devices, cores=512), models=P100)
+    figure = draw(rows_of(tmp_path, devices=devices, cores=512), overlaid=P100)
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert [t.get_text() for t in figure.axes[1].texts].count("VGG16") == in_margin
     assert legend.count("VGG16") == (not in_margin)
@@ -454,15 +457,35 @@ def test_names_are_text_and_stay_inside_the_figure(tmp_path: Path, name: str) ->
 
 
 @pytest.mark.parametrize(
-    ("experiment", "names"),
-    [("resnet18", ["ResNet-50", "ResNet-152"]), ("my_vgg", ["VGG16"]), ("mlp", []), ("cnn", [])],
+    ("experiment", "overlay", "names"),
+    [
+        ("resnet18", TABLE, ["ResNet-50", "ResNet-152"]),
+        ("my_vgg", TABLE, ["VGG16"]),
+        ("mlp", TABLE, []),
+        ("cnn", TABLE, []),
+        ("gbdt", f"{TABLE}:AlexNet, VGG16", ["AlexNet", "VGG16"]),
+        ("resnet50", "", []),
+    ],
 )
-def test_published_curves_are_of_the_same_kind_of_model(tmp_path: Path, experiment: str, names: list[str]) -> None:
-    run = fabricate.run_folder(tmp_path, experiment=experiment)
+def test_published_curves_are_of_the_same_kind_of_model(
+    tmp_path: Path, experiment: str, overlay: str, names: list[str]
+) -> None:
+    run = fabricate.run_folder(tmp_path, experiment=experiment, config={"report": {"overlay": overlay}})
     with canvas.style():
         said = texts_scaling(draw_scaling(find(RunFolder(run))))
-    assert [name for name in P100 if name in said.split("\n")] == names
+    assert [name for name in P100[1] if name in said.split("\n")] == names
     assert ("P100" in said) == bool(names)
+
+
+def test_an_overlay_of_an_unknown_model_is_refused() -> None:
+    with pytest.raises(UserError, match="names 'VGG-16': did you mean 'VGG16'"):
+        published.overlaid(f"{TABLE}:VGG-16")
+
+
+def test_an_unknown_overlay_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="did you mean 'tf_dgx1_p100_synth'"):
+        config = {"report": {"overlay": "tf_dgx1_p100_sinth"}}
+        draw_scaling(find(RunFolder(fabricate.run_folder(tmp_path, config=config))))
 
 
 @pytest.mark.parametrize(

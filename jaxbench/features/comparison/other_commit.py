@@ -198,8 +198,7 @@ def require_known(checkout: Checkout, theirs: Fields, ours: Fields, asked: Field
     unknown = [name for name in asked if name not in theirs and asked[name] != ours.get(name)]
     if unknown:
         raise UserError(f"{checkout} does not know --config.{unknown[0]}: {OTHER_PROTOCOL}.")
-    # No process that measures reads the settings of the report.
-    if lacking := [name for name in theirs if name not in asked and not name.startswith("report.")]:
+    if lacking := [name for name in theirs if name not in asked]:
         raise UserError(f"{checkout} needs --config.{lacking[0]}, which is unknown here: {OTHER_PROTOCOL}.")
 
 

@@ -169,7 +169,7 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     curves = analysis.curves(trained)
     config = RunFolder(folder).config()
     title = f"{config.get('experiment', folder.name)}: steps and time to a target"
-    files = canvas.render(lambda: draw_targets(curves, title=title), canvas.title_of(config, look))
+    files = canvas.render(lambda: draw_targets(curves, title=title), canvas.look_of(config, look))
     made = _page(folder, title, trained, curves, files)
     write_atomic(folder / CSV, to_csv(_FILE, trained))
     canvas.write(files, folder / "figures", draw_targets.name)

@@ -36,7 +36,7 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     trainings.require_possible(starts)  # a table that does not add up must not be shown
     costs = trainings.measured_costs(starts)
     config = RunFolder(folder).config()
-    name, named = str(config.get("experiment", folder.name)), canvas.title_of(config, look)
+    name, looks = str(config.get("experiment", folder.name)), canvas.look_of(config, look)
     spent = trainings.totals(starts)
     title = f"{name}: where the time of its training went"
     whole, counted = sum(spent.values()) / 1e9, spent["steps"] / 1e9
@@ -44,8 +44,8 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     answer = (
         f"Goodput {trainings.goodput(spent):.1%}: {counted:.1f} of {whole:.1f} s, in {times}, were steps that count."
     )
-    pictures = _curves(folder, name, named)
-    files = canvas.render(lambda: draw_goodput(spent, costs, title=title), named)
+    pictures = _curves(folder, name, looks)
+    files = canvas.render(lambda: draw_goodput(spent, costs, title=title), looks)
     canvas.write(files, folder / "figures", draw_goodput.name)
     made = Page(
         name=name, heading=title, headlines=[answer],
@@ -59,12 +59,12 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
         page.show(made, console)
 
 
-def _curves(folder: Path, name: str, named: str) -> list[Picture]:
+def _curves(folder: Path, name: str, looks: canvas.Look) -> list[Picture]:
     """The learning curve as a figure; [] before the first evaluation."""
     if not trainings.is_training(folder):
         return []
     title = f"{name}: loss and accuracy of its training"
-    files = canvas.render(lambda: draw_learning({name: [trainings.read_curve(folder)]}, title=title), named)
+    files = canvas.render(lambda: draw_learning({name: [trainings.read_curve(folder)]}, title=title), looks)
     if not files:
         return []
     canvas.write(files, folder / "figures", draw_learning.name)

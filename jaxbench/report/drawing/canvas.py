@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The canvas of every figure: SVG, PNG and PDF, 7 inches wide. The bytes depend only on the data.
+"""The canvas of every figure: SVG, PNG and PDF, 7 inches wide by default. The bytes depend only on the data.
 
 Figures must work in black and white: a series has a marker and a colour (Okabe and Ito's palette, which colour-blind
 readers can distinguish), and a bar has a hatch. `marks` defines filled, hollow, dashed and crossed-out marks.
@@ -40,7 +40,8 @@ from jaxbench.report.drawing.notes import display
 FORMATS = ("svg", "pdf", "png")
 DPI = 200  # of the PNG
 PANEL = 2.0  # height of a panel of lines in inches, including its title and labels
-WIDTH_IN = 7.0  # the width of a page
+FULL_IN = 7.0  # the width of a page in inches
+STACKED_IN = 5.0  # figures narrower than this have all panels below each other
 NO_TITLE = "none"
 _TITLE, _NAME, _LEGEND, _NOTE = 84, 48, 110, 150  # letters in 7 inches: a title, a name, the legend, a footnote line
 # DejaVu Sans comes with matplotlib, so figures look the same everywhere. Math is off, because ids may contain "$".
@@ -60,24 +61,33 @@ _METADATA: Any = {
 }
 
 
-# The name in titles instead of the experiment's; "" keeps that. A context and not an argument: every function that
-# draws would have to pass it on to `Sheet`.
-_NAMED: ContextVar[str] = ContextVar("named", default="")
+@dataclass(frozen=True)
+class Look:
+    """The user's settings for all figures of a run."""
+
+    width_in: float = FULL_IN
+    title: str = ""  # replaces the experiment's name in titles; "" keeps it
 
 
-def title_of(config: Mapping[str, object], asked: Mapping[str, object] | None = None) -> str:
-    """The name in a run's config, or in `asked` if given. Runs older than this setting keep the experiment's."""
+PLAIN = Look()
+# A context and not an argument: `Sheet` needs it, and every function that draws would have to pass it on.
+_LOOK: ContextVar[Look] = ContextVar("look", default=PLAIN)
+
+
+def look_of(config: Mapping[str, Any], asked: Mapping[str, Any] | None = None) -> Look:
+    """The look in a run's config, or in `asked` if given. Runs older than these settings have the defaults."""
     found = asked if asked is not None else config.get("report")
-    return str(found.get("title") or "") if isinstance(found, Mapping) else ""
+    section = found if isinstance(found, Mapping) else {}
+    return Look(float(section.get("width_in", FULL_IN)), str(section.get("title") or ""))
 
 
-def render(make: Callable[[], Figure | None], named: str = "") -> dict[str, bytes]:
+def render(make: Callable[[], Figure | None], look: Look | None = None) -> dict[str, bytes]:
     """Calls `make` with the style applied, and returns the bytes of its figure by suffix; {} if it draws nothing.
 
     The bytes depend only on the figure: there are no dates and no random ids.
     """
     files: dict[str, bytes] = {}
-    with style(named):
+    with style(look):
         if (figure := make()) is None:
             return files
         lay_out(figure)
@@ -110,9 +120,9 @@ def write(files: dict[str, bytes], folder: Path, name: str) -> None:
 
 
 @contextmanager
-def style(named: str = "") -> Iterator[None]:
-    """A context with the figures' settings instead of the user's matplotlibrc. named: as from `title_of`."""
-    token = _NAMED.set(named)
+def style(look: Look | None = None) -> Iterator[None]:
+    """A context with the figures' settings instead of the user's matplotlibrc."""
+    token = _LOOK.set(look or PLAIN)
     chatty = logging.getLogger("fontTools")  # logs every glyph that goes into the PDF
     level = chatty.level
     with matplotlib.rc_context():
@@ -123,7 +133,7 @@ def style(named: str = "") -> Iterator[None]:
             yield
         finally:
             chatty.setLevel(level)
-            _NAMED.reset(token)
+            _LOOK.reset(token)
 
 
 class Sheet:
@@ -135,16 +145,21 @@ class Sheet:
     ) -> None:  # fmt: skip
         """heights: of each row of panels in inches; panels with named rows are as high as their names need.
         shared: matplotlib's ``sharex`` and ``sharey``."""
-        self._heights_in = dict[Axes, float]()  # of panels with named rows
+        self._look, self._named = _LOOK.get(), dict[Axes, float]()
         self._heights = list(heights) if isinstance(heights, Sequence) else [heights] * rows
+        self._stacked = self._look.width_in < STACKED_IN and columns > 1
+        grid = (rows, columns)
+        if self._stacked:
+            # sharex="col" or sharey="row" mean other panels now; only True means the same.
+            grid, widths, shared = (rows * columns, 1), None, {key: one for key, one in shared.items() if one is True}
+            self._heights = [height for height in self._heights for _ in range(columns)]
         self.figure = Figure(
-            figsize=(WIDTH_IN, 1.0),  # `finish` sets the height, once legend and names are known
+            figsize=(self._look.width_in, 1.0),  # `finish` sets the height, once legend and names are known
             layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.03, wspace=0.03), dpi=DPI,
         )  # fmt: skip
         FigureCanvasAgg(self.figure)  # not pyplot, which keeps every figure alive and may open windows
-        self.panels: np.ndarray = self.figure.subplots(  # of Axes
-            rows, columns, squeeze=False, width_ratios=widths, **shared
-        )
+        panels = self.figure.subplots(*grid, squeeze=False, width_ratios=widths, **shared)
+        self.panels: np.ndarray = panels.reshape(rows, columns)  # of Axes
 
     def only(self) -> Axes:
         """The panel of a figure with a single panel."""
@@ -155,39 +170,50 @@ class Sheet:
         """Replaces a row of panels with one wide panel."""
         for axes in self.panels[row]:
             axes.remove()
-        wide: Axes = self.figure.add_subplot(self.panels[0, 0].get_gridspec()[row, :])
+        first = row * self.panels.shape[1] if self._stacked else row  # stacked, a row of panels is several grid rows
+        wide: Axes = self.figure.add_subplot(self.panels[0, 0].get_gridspec()[first, :])
         self.panels[row, 0] = wide
         return wide
 
     def names(self, axes: Axes, labels: Sequence[str], *, abreast: int = 1, shown: bool = True) -> None:
         """Writes the names of horizontal marks at 0, 1, ... with the first on top. abreast: marks per row. shown: False
         for a panel that shares the names of the panel to its left."""
-        labels = [label if "\n" in label else textwrap.fill(label, _NAME) for label in labels]
+        fits = max(16, round(_NAME * self._look.width_in / FULL_IN))
+        labels = [textwrap.fill(label, fits) if len(label) > fits and "\n" not in label else label for label in labels]
         axes.set_yticks(range(len(labels)), labels)
-        axes.tick_params(axis="y", length=0, labelleft=shown)
+        axes.tick_params(axis="y", length=0, labelleft=shown or self._stacked)
         axes.set_ylim(len(labels) - 0.4, -0.6)  # downwards, with the first name on top
         axes.grid(False, axis="y")
         lines = max((label.count("\n") + 1 for label in labels), default=1)
         # In inches: title and labels, and for each row a line of text, its lines, or its marks.
-        self._heights_in[axes] = max(1.15, 0.5 + len(labels) * max(0.21, 0.14 * lines, 0.17 * abreast))
+        self._named[axes] = max(1.15, 0.5 + len(labels) * max(0.21, 0.14 * lines, 0.17 * abreast))
 
     def finish(
         self, title: str, handles: Sequence[Artist] = (), notes: Sequence[str] = (), *, even: bool = True
     ) -> Figure:
         """Adds legend and footnotes, and sets the height. even: make legend lines of about the same length."""
+        lines = self.panels.reshape(-1, 1) if self._stacked else self.panels
+        if self._stacked:
+            for axes in self.panels.flat:
+                axes.tick_params(labelleft=True, labelbottom=True)
         heights = [
-            max((self._heights_in.get(axes, height) for axes in line if axes.figure is not None), default=0.01)
-            for line, height in zip(self.panels, self._heights, strict=True)
+            max((self._named.get(axes, height) for axes in line if axes.figure is not None), default=0.01)
+            for line, height in zip(lines, self._heights, strict=True)
         ]
         self.panels[-1, -1].get_gridspec().set_height_ratios(heights)
-        # Titles are "experiment: subject"; the chosen name replaces the first part.
-        if named := _NAMED.get():
-            title = "" if named == NO_TITLE else f"{named}: {title.partition(': ')[2] or title}"
-        above = _legend(self.figure, handles, title=title, even=even)
-        below = _footnotes(self.figure, notes)
+        scale = self._look.width_in / FULL_IN
+        above = _legend(self.figure, handles, title=self._title(title), even=even, scale=scale)
+        below = _footnotes(self.figure, notes, round(_NOTE * scale) - 6 * (scale < 1))
         # Inches of a legend's line and of a footnote's; matplotlib would take both from the panels.
         self.figure.set_figheight(0.35 + sum(heights) + 0.16 * above + 0.12 * below)
         return self.figure
+
+    def _title(self, title: str) -> str:
+        """The title with the look applied. Titles are "experiment: subject"; the look replaces the first part."""
+        if not self._look.title:
+            return title
+        subject = title.partition(": ")[2] or title
+        return "" if self._look.title == NO_TITLE else f"{self._look.title}: {subject}"
 
 
 def short(name: str, limit: int = _NAME) -> str:
@@ -196,13 +222,14 @@ def short(name: str, limit: int = _NAME) -> str:
     return name if len(name) <= limit else f"{name[: limit // 2 - 1]}…{name[-(limit // 2) :]}"
 
 
-def _legend(figure: Figure, handles: Sequence[Artist], *, title: str, even: bool) -> int:
-    """Draws title and legend above the panels. Returns the number of lines."""
+def _legend(figure: Figure, handles: Sequence[Artist], *, title: str, even: bool, scale: float) -> int:
+    """Draws title and legend above the panels. Returns the number of lines. scale: the width relative to a page's."""
     widest = max((len(str(handle.get_label())) for handle in handles), default=0) + 8  # the sample of the line
-    columns = max(1, min(len(handles), 5, _LEGEND // widest))
+    columns = max(1, min(len(handles), 5, round(_LEGEND * scale) // widest))
     if even and handles:  # as few columns as the number of lines allows: 4 entries in 3 columns become 2 and 2
         columns = -(-len(handles) // -(-len(handles) // columns))
-    heading = textwrap.fill(short(title, 2 * _TITLE - 10), _TITLE)
+    letters = round(_TITLE * scale)
+    heading = textwrap.fill(short(title, 2 * letters - 10), letters)
     figure.legend(
         handles=handles, loc="outside upper center", ncols=columns, title=heading, frameon=False, handlelength=2.6,
         title_fontproperties={"weight": "bold", "size": 8.5}, borderpad=0.1,
@@ -210,9 +237,9 @@ def _legend(figure: Figure, handles: Sequence[Artist], *, title: str, even: bool
     return -(-len(handles) // columns) + heading.count("\n") + 1
 
 
-def _footnotes(figure: Figure, notes: Sequence[str]) -> int:
+def _footnotes(figure: Figure, notes: Sequence[str], letters: int) -> int:
     """Draws the footnotes below the panels, without duplicates. Returns the number of lines."""
-    text = "\n".join(textwrap.fill(display(note), _NOTE) for note in dict.fromkeys(notes))
+    text = "\n".join(textwrap.fill(display(note), letters) for note in dict.fromkeys(notes))
     if not text:
         return 0
     figure.supxlabel(text, fontsize=6.5, color="#333333", x=0.01, ha="left")

@@ -6,10 +6,14 @@ wrongly; a program far below them can become faster. Catalogue peaks, if known, 
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,11 +25,13 @@ from jaxbench.analysis import quantities, roofline
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.roofline import Ceilings
 from jaxbench.analysis.run_rows import Row, dtype_of
-from jaxbench.records.manifest import MachineProfile
+from jaxbench.core.store import MANIFEST
+from jaxbench.records import identity
+from jaxbench.records.manifest import Machine, MachineProfile, Manifest
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si
 from jaxbench.report.drawing.canvas import Sheet, plot, short
-from jaxbench.report.drawing.marks import DASHES, Mark
+from jaxbench.report.drawing.marks import DASHES, GREY, PALE, Mark, exact
 from jaxbench.report.drawing.series import naming
 from jaxbench.report.run_report import CASES, RunReport
 
@@ -33,10 +39,12 @@ from jaxbench.report.run_report import CASES, RunReport
 # others.
 DEPTH = 10**5.5
 BELOW_RIDGE = 8.0  # the x axis starts at least this factor left of the ridge, so that the memory roof's rise is visible
+_PAPER: marks.Style = dict(facecolor="white", edgecolor="none", alpha=0.75, pad=0.3)
 _MEANING = {  # by state or kind
     "hollow": notes.HOLLOW,
     "refused": notes.REFUSED,
     "wrong": notes.WRONG,
+    "earlier": "small grey points: other runs on this machine, named by experiment",
     "training": "training steps: analytic FLOP over the compiler's bytes, summed over devices",
 }
 
@@ -53,7 +61,7 @@ def draw_roofline(run: RunReport) -> Figure | None:
     if run.card is None or not run.rows:
         return None
     if run.kind == CASES:
-        spots, what = of_cases(run.rows), "kernels"
+        spots, what = [*of_cases(run.rows), *earlier_spots(run.path)], "kernels"
         dtypes = [row.point.dtype for row in run.rows]
         dtype = max(dict.fromkeys(dtypes), key=dtypes.count)  # the most frequent one; of equal ones the first
     else:
@@ -63,13 +71,14 @@ def draw_roofline(run: RunReport) -> Figure | None:
 
 
 def under(spots: Sequence[Spot], *, card: MachineProfile, title: str, dtype: str) -> Figure | None:
-    """Draws a panel per platform with spots and a known bandwidth; None if there is no such platform.
+    """Draws a panel per platform with spots of this run and a known bandwidth; None if there is no such platform.
     dtype: the number format with the thick FLOP/s ceiling."""
-    known = {p: steep for p in dict.fromkeys(s.platform for s in spots) if (steep := steep_ceilings(card, p))}
+    own = [spot for spot in spots if spot.kind != "earlier"]
+    known = {p: steep for p in dict.fromkeys(s.platform for s in own) if (steep := steep_ceilings(card, p))}
     if not known:
         return None
     sheet = Sheet(len(known), heights=3.3)
-    styles = {label: place for place, label in enumerate(dict.fromkeys(s.label for s in spots))}
+    styles = {label: place for place, label in enumerate(dict.fromkeys(s.label for s in own))}
     slopes: list[tuple[Axes, Text]] = []
     remarks: list[str] = []
     for axes, (platform, steep) in zip(sheet.panels[:, 0], known.items(), strict=True):
@@ -79,15 +88,19 @@ def under(spots: Sequence[Spot], *, card: MachineProfile, title: str, dtype: str
         inside = [spot for spot in here if spot.value.value >= _top(flat, here) / DEPTH] or here  # never an empty panel
         slopes += [(axes, text) for text in _draw_ceilings(axes, flat, steep, inside)]
         for spot in inside:
-            marks.line(axes, [spot], place=styles[spot.label])
+            if spot.kind != "earlier":
+                marks.line(axes, [spot], place=styles[spot.label])
+                continue
+            axes.plot([spot.at], [spot.value.value], color=PALE, marker=".", markersize=3, markeredgewidth=0, zorder=3)
+        _earlier_names(axes, [spot for spot in inside if spot.kind == "earlier"])
         entitle(axes, where)
         if hidden := len(here) - len(inside):
             note = f"below the panel, because they show only the overhead of a call: {hidden} of small sizes"
             remarks.append(": ".join(filter(None, (where, note))))
         remarks += [note for word, note in _MEANING.items() if any(word in (spot.state, spot.kind) for spot in inside)]
-    bars = [spot.n for spot in spots if spot.drawn.has_interval]
+    bars = [spot.n for spot in own if spot.drawn.has_interval]
     remarks += [f"{notes.BARS}; {notes.n_of(bars)} per mark"] if bars else []
-    if len(styles) < len({(spot.label, spot.at, spot.value.value) for spot in spots if spot.kind == "training"}):
+    if len(styles) < len({(spot.label, spot.at, spot.value.value) for spot in own if spot.kind == "training"}):
         remarks.append("several marks of one series: different device counts and scalings")
     handles = [marks.handle(place, short(label), between="none") for label, place in styles.items()]
     figure = sheet.finish(title, handles, remarks)
@@ -132,6 +145,25 @@ def _reach(intensities: Sequence[float], *, ridge: float) -> tuple[float, float]
     right = max(*intensities, 6 * ridge) * 1.5
     first = min(intensities)
     return min(first * (first / right) ** 0.33, ridge / BELOW_RIDGE), right
+
+
+def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
+    """Writes the name of each experiment at its highest spot; overlapping names move down."""
+    ascending = sorted(spots, key=lambda spot: spot.value.value)
+    highest = {spot.label: spot for spot in ascending}  # the last and highest of each experiment stays
+    taken: list[tuple[float, float]] = []  # shares of the panel's width and height
+    (left, right), (low, high) = np.log(axes.get_xlim()), np.log(axes.get_ylim())
+    for spot in sorted(highest.values(), key=lambda s: -s.value.value):
+        x = (math.log(spot.at) - left) / (right - left)
+        y = (math.log(spot.value.value) - low) / (high - low) - 0.04  # below the spot: above it is often a ceiling
+        while any(abs(x - a) < 0.16 and abs(y - b) < 0.045 for a, b in taken):  # about the size of a name
+            y -= 0.02
+        taken.append((x, y))
+        x_text, side = (x - 0.01, "right") if x > 0.8 else (x + 0.01, "left")
+        axes.text(
+            x_text, y, short(spot.label, 24), transform=axes.transAxes, fontsize=6, color=GREY, va="center", ha=side,
+            zorder=3.5, bbox=_PAPER,
+        )  # fmt: skip
 
 
 _PEAK: marks.Style = {**DASHES, "zorder": 1}
@@ -187,9 +219,9 @@ class Spot(Mark):
     """One measured program under the roof. `at` is its arithmetic intensity: analytic FLOP of a call over the bytes
     that it must move. `value` is in FLOP/s of one accelerator, or of all CPU cores."""
 
-    label: str  # the name of its series in the legend
+    label: str  # the name of its series in the legend; for an earlier run, its experiment
     platform: str
-    kind: str = "kernel"  # kernel | training
+    kind: str = "kernel"  # kernel | training | earlier
 
 
 def of_cases(rows: Sequence[Row]) -> list[Spot]:
@@ -225,3 +257,65 @@ def of_training(rows: Sequence[Row]) -> list[Spot]:
             platform=row.point.platform, kind="training", n=marks.n_of(row),
         ))  # fmt: skip
     return spots
+
+
+LIMIT = 40  # read at most this many folders, newest first
+
+
+def earlier_spots(path: Path) -> list[Spot]:
+    """One spot for each valid number in the ``summary.csv`` of the folders next to `path`, by experiment.
+
+    Runs of `jaxbench machine`, one folder deeper, count, too. A folder is skipped if it is not a run, is of another
+    machine or cannot be read, because these spots are only background.
+    """
+    this_machine = _manifest(path)
+    if this_machine is None:
+        return []
+    here = path.resolve()
+    folders = [file.parent for pattern in ("*", "*/*") for file in here.parent.glob(f"{pattern}/summary.csv")]
+    runs = [folder for folder in folders if folder != here and (folder / MANIFEST).is_file()]
+    newest = sorted(runs, key=lambda folder: ((folder / MANIFEST).stat().st_mtime, folder.name), reverse=True)[:LIMIT]
+    # By name again: times of files change when folders are copied, and the figure must not.
+    return [spot for folder in sorted(newest) for spot in _of_folder(folder, this_machine)]
+
+
+def _of_folder(folder: Path, this_machine: Machine) -> Iterator[Spot]:
+    manifest = _manifest(folder)
+    if manifest is None or identity.hardware(manifest, this_machine):
+        return
+    with contextlib.suppress(OSError, ValueError, csv.Error):  # it may be written at this moment, or by another version
+        with open(folder / "summary.csv", newline="", encoding="utf-8") as file:
+            lines = list(csv.DictReader(file))  # read as a whole: a damaged file has no spots
+        yield from filter(None, map(_spot, lines))
+
+
+def _spot(line: dict[str, str]) -> Spot | None:
+    """The spot of a row; None if it is wrong, oversubscribed or refused, or has no FLOPs or bytes."""
+    good = line.get("status") == "ok" and line.get("check_ok") == "true" and line.get("oversubscribed") == "false"
+    flops = _number(line.get("flops")) or _number(line.get("flops_per_step"))  # older files have the second only
+    moved, rate = _number(line.get("bytes_moved")), _number(line.get("flop_per_s"))
+    if not good or line.get("gate") == "refused" or not (flops > 0 and moved > 0 and rate > 0):
+        return None
+    platform = line.get("platform") or ""
+    share = 1 if platform == "cpu" or line.get("op") else max(1.0, _number(line.get("devices")))
+    return Spot(
+        label=line.get("experiment") or "", at=flops / moved, value=exact(rate / share), platform=platform,
+        kind="earlier",
+    )  # fmt: skip
+
+
+def _number(text: str | None) -> float:
+    """The number; 0 if the text is not a finite number."""
+    try:
+        value = float(text or 0)
+    except ValueError:
+        return 0.0
+    return value if math.isfinite(value) else 0.0
+
+
+def _manifest(folder: Path) -> Manifest | None:
+    try:
+        value = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return cast(Manifest, value) if isinstance(value, dict) else None

@@ -44,14 +44,16 @@ class StrategyCurve(NamedTuple):
 def draw_scaling(run: RunReport) -> Figure:
     """Left: examples (or tokens) per second, on a logarithmic axis. Middle: speed-up over the smallest device count;
     dashed: linear. Right: efficiency, the speed-up divided by the growth in devices."""
-    title = f"{run.experiment}: training throughput over devices"
-    return of_rows(run.rows, title=title, models=published.speedups(run.experiment))
+    section = run.config.get("report")
+    overlay = str(section.get("overlay") or "") if isinstance(section, dict) else ""
+    overlaid = published.overlaid(overlay, run.experiment)
+    return of_rows(run.rows, title=f"{run.experiment}: training throughput over devices", overlaid=overlaid)
 
 
-def of_rows(rows: Sequence[Row], *, title: str, models: Sequence[str] = ()) -> Figure:
+def of_rows(rows: Sequence[Row], *, title: str, overlaid: tuple[str, Sequence[str]] = ("", ())) -> Figure:
     """Draws a row of three panels; with more than two strategies, strong and weak scaling get a row each.
 
-    models: those with published speed-ups to draw.
+    overlaid: a published table and its columns to draw.
     """
     every = _series(rows)
     counts = sorted({row.point.devices for curve in every for row in curve.rows})
@@ -70,7 +72,7 @@ def of_rows(rows: Sequence[Row], *, title: str, models: Sequence[str] = ()) -> F
     sheet = Sheet(len(groups), 3)
     handles, remarks = _handles(every, split=split), notes.of_marks(rows)
     for line, group in zip(sheet.panels, groups, strict=True):
-        entries, more = _panels(line, group, scaling=group[0].scaling if split else "", models=models)
+        entries, more = _panels(line, group, scaling=group[0].scaling if split else "", overlaid=overlaid)
         handles += entries
         remarks += more
     return sheet.finish(title, handles, remarks, even=False)
@@ -95,7 +97,7 @@ def _line(axes: Axes, curve: StrategyCurve, value: families.Value, *, factor: fl
 
 
 def _panels(
-    line: list[Axes], group: list[StrategyCurve], *, scaling: str, models: Sequence[str]
+    line: list[Axes], group: list[StrategyCurve], *, scaling: str, overlaid: tuple[str, Sequence[str]]
 ) -> tuple[list[Line2D], list[str]]:
     """Draws one row of panels. Returns its additions to the legend and to the footnotes."""
     rate, speed, share = line
@@ -110,8 +112,8 @@ def _panels(
     counts = sorted({r.point.devices for s in group for r in s.rows})
     reach = {r.point.devices for s in group if s.base == base for r in s.rows}
     # The published series are weak scaling over one GPU, and belong into no other panel.
-    wanted = bool(models) and scaling != "strong"
-    behind = _overlay(speed, models) if wanted and base == 1 else []
+    wanted = bool(overlaid[1]) and scaling != "strong"
+    behind = _overlay(speed, *overlaid) if wanted and base == 1 else []
     their_counts = {int(x) for curve in behind for x in np.asarray(curve.get_xdata())}
     span = sorted(reach | their_counts)
     marks.guide(speed, span, [count / base for count in span])
@@ -126,7 +128,7 @@ def _panels(
     elsewhere = [f"{short(s.strategy)} {s.scaling} (base {devices(s.base)})" for s in others if s.base is not None]
     remarks = [f"not in the speed-up panel, which has one base: {', '.join(elsewhere)}"] if elsewhere else []
     if wanted:
-        source = f"{published.read(published.SPEEDUPS).project}, DGX-1, 8 P100; weak scaling"
+        source = f"{published.read(overlaid[0]).project}, DGX-1, 8 P100; weak scaling"
         unequal = f"published speed-ups, over 1 GPU, are not drawn: these are over {devices(base)} ({source})"
         remarks.append(notes.cited(source) if behind else unequal)
     return [] if in_margin else behind, remarks
@@ -149,9 +151,9 @@ def _common_base(group: list[StrategyCurve]) -> tuple[int, list[StrategyCurve]]:
     return base, [s for s in group if s.base not in (None, base)]
 
 
-def _overlay(axes: Axes, names: Sequence[str]) -> list[Line2D]:
+def _overlay(axes: Axes, table: str, names: Sequence[str]) -> list[Line2D]:
     """Draws published speed-ups, each over the first row of its own series. Returns the labelled lines."""
-    frame, lines = published.read(published.SPEEDUPS).frame.set_index("gpus"), []
+    frame, lines = published.read(table).frame.set_index("gpus"), []
     for place, name in enumerate(names):
         speedup, shape = frame[name] / frame[name].iloc[0], marks.series_style(place)[1]
         lines.append(marks.published(axes, frame.index, speedup, shape=shape, label=name))

@@ -219,7 +219,6 @@ def test_a_setting_that_one_side_does_not_know_is_refused():
         other_commit.require_known("ref:old", theirs, {**theirs, "lever.new": ""}, {**theirs, "lever.new": "on"})
     with pytest.raises(UserError, match="^ref:old needs --config.model.width, which is unknown here: its measuring"):
         other_commit.require_known("ref:old", theirs, {"batch": 64}, {"batch": 32})
-    other_commit.require_known("ref:old", {**theirs, "report.width_in": 7.0}, theirs, theirs)
 
 
 def test_a_package_that_cannot_answer_has_another_protocol(small):
