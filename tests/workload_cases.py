@@ -47,10 +47,5 @@ def linear_workload(optimizer: optax.GradientTransformation | None = None) -> Tr
         error = batch["x"] @ params["w"] + params["b"] - batch["y"]
         return jnp.mean(error**2), (model_state, {"worst": jnp.max(error)})
 
-    return TrainWorkload(
-        name="linear",
-        init=init,
-        loss=loss,
-        optimizer=optimizer or optax.sgd(0.1),
-        example={"x": Field((3,)), "y": Field((2,))},
-    )
+    optimizer, example = optimizer or optax.sgd(0.1), {"x": Field((3,)), "y": Field((2,))}
+    return TrainWorkload(name="linear", init=init, loss=loss, optimizer=optimizer, example=example)

@@ -35,15 +35,9 @@ def flags_defined(path: str, text: str) -> list[str]:
     return [str(name.value) if isinstance(name, ast.Constant) else ast.unparse(name) for name in named]
 
 
-def test_the_list_of_flags_is_frozen() -> None:
+def test_the_list_of_flags_is_frozen_and_there_is_no_second_command_line() -> None:
     assert sorted(findings(flags_defined, python_files("jaxbench"))) == sorted(FLAGS)
-
-
-def test_experiments_and_presets_define_no_flags() -> None:
     assert not findings(flags_defined, python_files("experiments", "configs"))
-
-
-def test_no_second_command_line() -> None:
     assert not [p for p in python_files("jaxbench") if "argparse" in (ROOT / p).read_text()]
 
 
