@@ -82,10 +82,14 @@ CASES = [
 ]
 
 
+class Chip(SimpleNamespace):
+    __hash__ = object.__hash__
+
+
 def chips(coordinates):
     """TPU devices with the attributes that a mesh reads."""
     about = {"platform": "tpu", "core_on_chip": 0, "process_index": 0}
-    return [SimpleNamespace(id=number, coords=coords, **about) for number, coords in enumerate(coordinates)]
+    return [Chip(id=number, coords=coords, **about) for number, coords in enumerate(coordinates)]
 
 
 def mean_links(devices, shape):
