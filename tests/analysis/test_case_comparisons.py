@@ -50,6 +50,7 @@ def test_sizes_that_do_not_tell_widen_the_bracket_and_the_faster_must_stay_faste
     jitted = zip(SIZES, [1e-6, 4e-6, 1e-6], strict=False)
     made = [fab.kernel("relu", n, impl="numpy", call_s=2e-6) for n in SIZES[:3]]
     made += [fab.kernel("relu", n, impl="jit", call_s=t) for n, t in jitted]
+    (found,) = case_comparisons.find_crossings(rows(tmp_path / "b", made))
     assert (found.faster, found.below, found.from_) == ("jit", 16, 64)
 
 

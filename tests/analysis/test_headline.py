@@ -152,6 +152,7 @@ def test_groups_are_compared_at_a_payload_that_all_have_and_the_slowest_is_named
     assert "on 4 devices along x of 4x4: " in alone and "at 64 MiB" in alone
     made = fab.alpha_beta("all_gather", 4, sizes, alpha_s=2e-5, beta=6e9, mesh="4x4", axis="x")
     made += fab.alpha_beta("all_gather", 4, sizes, alpha_s=2e-5, beta=1e9, mesh="4x4", axis="y")
+    (sentence,) = said(tmp_path / "c", "collectives", made)
     assert "along y of 4x4, the slowest of 2 groups: " in sentence
     assert first_number(sentence, "MB/s") == pytest.approx(750, rel=0.05)
 

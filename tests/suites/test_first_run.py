@@ -133,6 +133,7 @@ def test_an_interrupt_loses_nothing_the_same_command_goes_on_and_tries_a_failed_
     assert run(tmp_path, stand)[0] and stand.asked == ["smoke-mlp", "scaling-gpt"]
     again = tmp_path / "again"
     run(again, Stand(smoke_cnn=Ended(1, "")))
+    stand = Stand()
     assert run(again, stand)[0] and stand.asked == ["smoke-cnn"]
 
 

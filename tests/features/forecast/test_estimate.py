@@ -157,6 +157,7 @@ def test_weak_scaling_adds_the_gradients_sum_and_its_messages_to_the_measured_st
     assert made.communication_s == pytest.approx(12 * 1e-4 + BYTES / 1e6, rel=1e-4)
     record = dataclasses.replace(rows[0].point.record, levers={"precision": "mixed"})
     point = dataclasses.replace(rows[0].point, record=record)
+    made = estimate.from_measured([dataclasses.replace(rows[0], point=point)], 2, "1gbit", SLOW)
     assert made.communication_s == pytest.approx(1e-4 + BYTES / 2 / 1e6)
     rates = [1e9, 1e8, 1e7, 1e6]
     links = [AlphaBetaLink(alpha_s=1e-4, bytes_per_s=rate) for rate in rates]

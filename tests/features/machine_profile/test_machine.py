@@ -258,4 +258,5 @@ def test_hostile_names_are_escaped_and_a_link_of_an_odd_folder_is_an_address(tmp
     folder = tmp_path / 'a "b" #c'
     folders, card = made(folder)
     machine.write(tmp_path, folders, card)
+    text = (tmp_path / "machine.html").read_text()
     assert 'href="a%20%22b%22%20%23c/matmul/report.html"' in text
