@@ -16,10 +16,9 @@ sharding of every input and output is fixed.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import jax
 import numpy as np
@@ -113,24 +112,8 @@ def same(workload: TrainWorkload, a: TrainState, b: TrainState) -> bool:
 
 def traced(workload: TrainWorkload, avals: TrainState) -> core.ClosedJaxpr:
     """The closed jaxpr of (gradients, optimizer's state, params) -> (updates, optimizer's state)."""
-    leaves, tree = jax.tree.flatten((avals.params, avals.opt_state))
-    return _traced(_Optimizer(id(workload.optimizer), workload), tree, tuple(leaves))
-
-
-@dataclass(frozen=True)
-class _Optimizer:
-    """The optimizer of a workload, by identity: an optimizer need not be hashable."""
-
-    number: int
-    workload: TrainWorkload = field(compare=False)  # kept, so that no other optimizer gets the number
-
-
-# Strategies of one model, and the questions below about one strategy, share it: tracing a large state takes seconds.
-@functools.lru_cache(maxsize=16)
-def _traced(of: _Optimizer, tree: PyTree, leaves: tuple[jax.ShapeDtypeStruct, ...]) -> core.ClosedJaxpr:
-    params, opt_state = jax.tree.unflatten(tree, leaves)
-    update = lambda grads, opt_state, params: optimizer_update(of.workload, grads, opt_state, params)  # noqa: E731
-    return jax.make_jaxpr(update)(params, opt_state, params)
+    update = lambda grads, opt_state, params: optimizer_update(workload, grads, opt_state, params)  # noqa: E731
+    return jax.make_jaxpr(update)(avals.params, avals.opt_state, avals.params)
 
 
 def unused_gradients(workload: TrainWorkload, canonical: TrainState) -> frozenset[int]:

@@ -353,17 +353,3 @@ def test_gathering_everything_for_a_norm_is_caught(strategy):
     parameters, collectives, _ = verdicts(workload, wrong, reference)
     assert parameters.ok and not collectives.ok
     assert "numbers by all-gather" in collectives.reason
-
-
-def test_an_update_is_traced_once_for_all_questions_about_it():
-    """Tracing the update of a large state takes seconds."""
-    seen = []
-
-    def update(grads, state, params=None):
-        seen.append(str(jax.tree.map(jnp.shape, params)))
-        return ADAM.update(grads, state, params)
-
-    own = linear_workload(optax.GradientTransformation(ADAM.init, update))
-    for strategy in ("fsdp", "zero1"):
-        parallel.build(strategy, own, jax.devices()[:2])
-    assert seen and len(seen) == len(set(seen)), seen

@@ -73,13 +73,11 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
         platform="cpu", devices=max(DEVICES), experiment=absolute(experiment), worker="try",
         config=config_lib.plain(config), concurrent_collectives=CONCURRENT_COLLECTIVES,
     )  # fmt: skip
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        ThreadPoolExecutor() as threads,
-        closing(ForkServers(["jaxbench.features.ablations.bench"])) as forks,
-    ):
-        logs = [Path(folder) / f"log{i}" for i in range(min(PROCESSES, available_cores()))]
-        workers = [Worker(setup, log, forks=forks) for log in logs]
+    forks = ForkServers(["jaxbench.features.ablations.bench"])
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads, closing(forks):
+        workers = [
+            Worker(setup, Path(folder) / f"log{i}", forks=forks) for i in range(min(PROCESSES, available_cores()))
+        ]
         try:
             try:
                 with working(console, "looking at the model"):
