@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from house.tree import findings, python_files
+from house.tree import findings, parsed, python_files
 
 from jaxbench import discovery
 from jaxbench.parallel.axes import AXES
@@ -23,7 +23,7 @@ def intrusions(path: str, text: str) -> list[str]:
     found = []
     if len(text.splitlines()) > MAX_LINES[path.split("/")[0]]:
         found.append(f"{path}: more than {MAX_LINES[path.split('/')[0]]} lines")
-    for node in ast.walk(ast.parse(text, path)):
+    for node in ast.walk(parsed(text)):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name.split(".")[0] for alias in node.names]

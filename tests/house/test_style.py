@@ -9,7 +9,7 @@ import re
 import tokenize
 from pathlib import Path
 
-from house.tree import ROOT, SOURCES, findings, python_files
+from house.tree import ROOT, SOURCES, findings, parsed, python_files
 
 HEADER = "# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0"
 BROAD = {"Exception", "BaseException"}
@@ -24,14 +24,14 @@ MIN_COMMENTS = 0.06  # of the package's lines, to say why
 def prints(path: str, text: str) -> list[str]:
     if path.startswith(MAY_PRINT):
         return []
-    calls = (n for n in ast.walk(ast.parse(text, path)) if isinstance(n, ast.Call))
+    calls = (n for n in ast.walk(parsed(text)) if isinstance(n, ast.Call))
     return [f"{path}:{n.lineno}: print" for n in calls if isinstance(n.func, ast.Name) and n.func.id == "print"]
 
 
 def broad_excepts(path: str, text: str) -> list[str]:
     """Bare except, Exception and BaseException, in a handler or in suppress(); except the marked one."""
     lines, found = text.splitlines(), []
-    for node in ast.walk(ast.parse(text, path)):
+    for node in ast.walk(parsed(text)):
         caught: list[ast.expr] = []
         if isinstance(node, ast.ExceptHandler):
             if node.type is not None:
@@ -56,7 +56,7 @@ def too_long(path: str, text: str) -> list[str]:
     found = []
     if len(text.splitlines()) > MAX_FILE:
         found.append(f"{path}: more than {MAX_FILE} lines")
-    for node in ast.walk(ast.parse(text, path)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > MAX_FUNCTION:
@@ -116,7 +116,7 @@ def comments(text: str) -> int:
 
 
 def uses_of_any(text: str) -> int:
-    return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(ast.parse(text)))
+    return sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(parsed(text)))
 
 
 def test_the_package_does_not_grow() -> None:

@@ -9,7 +9,7 @@ import re
 import tokenize
 from pathlib import Path
 
-from house.tree import ROOT, files, findings, python_files
+from house.tree import ROOT, files, findings, parsed, python_files
 
 # Put together from parts, so that this file does not find itself.
 MACHINE = re.compile(
@@ -79,7 +79,7 @@ def avoided(path: str, text: str) -> list[str]:
 
 def _prose(source: str) -> list[tuple[int, str]]:
     """(line, text) of each comment, and of each string that is more than one word: docstrings and messages."""
-    tree, spans = ast.parse(source), []
+    tree, spans = parsed(source), []
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
             spans.append((node.lineno, node.value))

@@ -579,3 +579,16 @@ def test_layers_that_are_mapped_over_draw_apart():
 
     y, _ = from_nnx(Row).apply({}, {}, MANY_X, KEY)
     assert y.shape == (3, 32) and len(np.unique(y, axis=0)) == 3
+
+
+@pytest.mark.skipif(jax.__version_info__ >= (0, 12), reason="newer ones list nothing")
+def test_no_draw_of_nnx_makes_jax_list_what_led_to_it(monkeypatch):
+    """It would take time that grows with the square of the model."""
+    from jax._src.interpreters import partial_eval
+
+    def listed(tracer):
+        raise AssertionError("all operations before the draw are listed")
+
+    monkeypatch.setattr(partial_eval.DynamicJaxprTracer, "_origin_msg", listed)
+    model = from_nnx(lambda rngs: nnx.Linear(2, 3, rngs=rngs))
+    assert jax.eval_shape(model.init, KEY)[0]["kernel"].shape == (2, 3)
