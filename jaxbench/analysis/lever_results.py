@@ -382,22 +382,21 @@ def _knee(knee: Knee) -> str:
     step, rate = interval(arm.timing.step_s, seconds), scaled(best.timing.examples_per_s.value, "")
     of_best = f"of the best throughput, {rate.strip()} {best.point.unit}/s at batch {best.point.global_batch}"
     if knee.rising:
-        grows = f"hroughput still grows at the largest batch, {best.point.global_batch}"
-        unclear = f"Whether t{grows}, is inconclusive: an interval contains 90 %."
-        return _prefix(knee.place) + (f"T{grows}: no knee." if knee.certain else unclear)
-    if arm is best:
+        text = f"Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
+    elif arm is best:
         reached = f"{rate.strip()} {best.point.unit}/s, {step} per step"
         rest = "no smaller batch was measured" if knee.below is None else "smaller batches reach less than 90 % of it"
         text = f"Throughput is best at batch {best.point.global_batch} ({reached}); {rest}."
         if knee.rivals:
             named = " or ".join(str(rival.point.global_batch) for rival in knee.rivals)
-            because = "because the interval of their ratio contains 1"
-            text = f"{text[:-1]}; cannot tell whether batch {named} is slower, {because}."
+            text = f"{text[:-1]}; cannot tell whether batch {named} is slower: the interval of the ratio contains 1."
     else:
         text = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
     if knee.certain:
         return f"{_prefix(knee.place)}{text}"
-    return f"{_prefix(knee.place)}{text} Inconclusive: an interval contains 90 %, so it may be a neighbouring batch."
+    return (
+        f"{_prefix(knee.place)}{text} Inconclusive: an interval contains 90 %, so the knee may be a neighbouring batch."
+    )
 
 
 def _latencies(latencies: Sequence[Row]) -> str:

@@ -190,9 +190,7 @@ def _ladder(text: str, words: dict[str, tuple[str, ...]]) -> list[Arm]:
     levers, ladder = {name: values[0] for name, values in words.items()}, []
     for rung in (word.strip() for word in text.strip().removesuffix(";").split(";")):
         if not rung:
-            raise UserError(
-                f"--config.lever.ladder={text} has an empty rung: use 'execution=jit; precision=bfloat16', for example."
-            )
+            raise UserError(f"--config.lever.ladder={text} has an empty rung: use 'execution=jit; remat=block'.")
         name, equals, value = (part.strip() for part in rung.partition("="))
         if not equals or name not in LEVERS:
             raise UserError(f"--config.lever.ladder has the rung '{rung}': {did_you_mean(name, LEVERS)}")

@@ -155,9 +155,7 @@ def contention(seconds: float = 5.0) -> list[DoctorFinding]:
     except Silent:
         message = "A process that only multiplies matrices did not start, died or did not answer within 60 s."
         return [
-            DoctorFinding(
-                "cores granted", "unknown", message, "Look for a limit on processes, files or memory (ulimit -a)."
-            )
+            DoctorFinding("cores granted", "unknown", message, "Look for a limit on processes or files (ulimit -a).")
         ]
     several = rates.alone.shape[1] > 1
     return [granted(rates), *([side_by_side(rates), evenness(rates)] if several else [])]
