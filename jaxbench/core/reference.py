@@ -1,8 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """The reference for every strategy: the same updates on one device with the whole batch, without a mesh.
 
-Two more kinds of result show how much of a difference is only rounding: `rerun` (other programs for the same formulas)
-and `perturbed` (the same programs, parameters changed in the last bit). `measure/check.py` compares with all three.
+`measure/rounding.py` shows how much of a difference is only rounding, and `measure/check.py` judges it.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.program import Program, TrainState, create_state, gradients, jit_once, update
+from jaxbench.core.program import Program, TrainState, create_state, gradients, jit_initial, jit_once, update
 from jaxbench.core.weighted import WeightedMean
 from jaxbench.core.workload import Batch, PyTree, TrainWorkload
 from jaxbench.machine import mesh
@@ -25,7 +24,7 @@ from jaxbench.machine.start import LARGE
 from jaxbench.measure import memory
 from jaxbench.measure.memory import Unfit
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.levers import not_frozen
+from jaxbench.workloads.levers import not_frozen, stateful
 from jaxbench.workloads.rng_keys import Keys, by_parts
 
 Answer = TypeVar("Answer")
@@ -33,7 +32,6 @@ StateMaker = Callable[[jax.Array], TrainState]
 
 STEPS = 3  # updates: from the second one on, they depend on the optimizer's state
 MOST_STEPS = 48  # for an optimizer that changes parameters only once in several steps
-PERTURBED = 3  # runs: in one of them, a parameter of one number may round the same way by chance
 IN_PARTS = "one device (in parts of the batch, because the whole batch does not fit)"
 SCALED = "one device (in the program's parts of the batch, because a scaled loss overflows part by part)"
 HOST_FLOPS = 1e14  # limit for a reference on the host: minutes on the CPU of a machine with accelerators
@@ -113,9 +111,8 @@ def where_it_fits(run: Callable[[jax.Device], Answer], device: jax.Device, *, fl
     host = mesh.host_device()
     try:
         return run(device), ""
-    except jax.errors.JaxRuntimeError as error:
-        # jaxlib has one exception type for all its errors: only the status in the message says "out of memory".
-        if device == host or "RESOURCE_EXHAUSTED" not in str(error):
+    except (Unfit, jax.errors.JaxRuntimeError) as error:
+        if device == host or not _out_of_memory(error):
             raise
     message = f"the one-device reference does not fit on one {device.device_kind}"
     if flops > HOST_FLOPS:
@@ -123,9 +120,14 @@ def where_it_fits(run: Callable[[jax.Device], Answer], device: jax.Device, *, fl
     return run(host), f"{message}, so the host computed it in float32"
 
 
+def _out_of_memory(error: Exception) -> bool:
+    # jaxlib has one exception type for all its errors: only the status in the message says "out of memory".
+    return isinstance(error, Unfit) or "RESOURCE_EXHAUSTED" in str(error)
+
+
 def state_maker(workload: TrainWorkload) -> StateMaker:
     """The compiled `create_state`. Keep it: compiling the initial values of a deep model takes seconds on a GPU."""
-    return jit_once(functools.partial(create_state, workload))
+    return jit_initial(functools.partial(create_state, workload))
 
 
 def initial_state(
@@ -141,18 +143,19 @@ class Updates:
 
     The first call compiles the programs, which are kept. No arrays are kept.
 
-    apart: compute the parts of the batch one after the other. This takes less memory, but gives the same result only
-    for some losses (`loss_kind`), and for a model with state only if that is `independent`. jit: compiles the programs.
+    apart: the number of parts of the batch to compute one after the other; 0: none. Parts take less memory, but give
+    the same result only for some losses (`loss_kind`), and for a model with state only if that is `independent` and the
+    parts are those of the layout. jit: compiles the programs.
     """
 
     def __init__(
-        self, workload: TrainWorkload, device: jax.Device, *, layout: BatchLayout = BatchLayout(), apart: bool = False,
+        self, workload: TrainWorkload, device: jax.Device, *, layout: BatchLayout = BatchLayout(), apart: int = 0,
         jit: Callable[..., PyTree] = jit_once,
     ):  # fmt: skip
         keys_of_parts = layout.draws and layout.keys is not None
-        self.jit, self._device, self._layout, self._apart = jit, device, layout, apart
+        self.jit, self._device, self._layout, self.apart = jit, device, layout, apart
         self._workload = workload = by_parts(workload) if keys_of_parts else workload
-        self._compiled: Any = None  # the gradient of the whole batch
+        self._compiled: Any = None  # the gradient of the whole batch, or of a part
         self._step = jit(lambda state, grads, model_state: update(workload, state, grads, model_state))
 
         def loss(*args: PyTree) -> PyTree:
@@ -170,16 +173,16 @@ class Updates:
         def divided(total: PyTree, by: Any) -> PyTree:
             return jax.tree.map(lambda x: (x / by).astype(x.dtype), total)
 
-        self._weighted_gradient, self._add = jit(weighted_gradient), jit(lambda a, b: jax.tree.map(jnp.add, a, b))
-        self._divide = jit(lambda total, model, weight: (divided(total, weight), divided(model, layout.parts)))
+        self._weighted_gradient, self._add = weighted_gradient, jit(lambda a, b: jax.tree.map(jnp.add, a, b))
+        self._divide = jit(lambda total, model, weight: (divided(total, weight), divided(model, apart)))
 
     def __call__(self, state: TrainState, batch: Batch, count: int = STEPS) -> TrainedState:
         """The result of `count` updates of `state` (host arrays). Raises Unfit on a CPU with too little memory."""
         state, batch = self._layout.prepared(self._workload, state, batch)
         with jax.default_device(self._device):
             state = jax.device_put(state, self._device)
-            batch = batch if self._apart else jax.device_put(batch, self._device)
-            gradient = self._in_parts if self._apart else self._of_batch
+            batch = batch if self.apart else jax.device_put(batch, self._device)
+            gradient = self._in_parts if self.apart else self._of_batch
             for _ in range(count):
                 # Waiting keeps only one update's scratch memory alive, as in `check.train`.
                 state = jax.block_until_ready(self._step(state, *gradient(state, batch)))
@@ -193,29 +196,33 @@ class Updates:
             with sharding_context.over(parts=1 if state.key.ndim > 1 else self._layout.parts):
                 return gradients(self._workload, state, batch)[:2]
 
-        if self._compiled is None:
-            program = self.jit(run).lower(state, batch).compile()
-            memory.require(program, self._device.platform)
-            self._compiled = program
-        return self._compiled(state, batch)
+        return self._fitting(run, state, batch)(state, batch)
 
     def _in_parts(self, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
         """As `_of_batch`, part by part; each part counts with its weight.
 
         The loop over parts is in Python: convolutions inside a compiled loop are many times slower on the CPU.
         """
-        size = len(jax.tree.leaves(batch)[0]) // self._layout.parts
+        size = len(jax.tree.leaves(batch)[0]) // self.apart
         total: PyTree = None
-        for start in range(0, self._layout.parts * size, size):
+        for start in range(0, self.apart * size, size):
             part = jax.device_put(jax.tree.map(lambda x, start=start: x[start : start + size], batch), self._device)
-            result = self._weighted_gradient(state, part)
+            result = self._fitting(self._weighted_gradient, state, part)(state, part)
             total = result if total is None else self._add(total, result)
         return self._divide(*total)
+
+    def _fitting(self, function: Callable[..., PyTree], state: TrainState, batch: Batch) -> Any:
+        """The compiled function. Raises Unfit on a CPU with too little memory."""
+        if self._compiled is None:
+            program = self.jit(function).lower(state, batch).compile()
+            memory.require(program, self._device.platform)
+            self._compiled = program
+        return self._compiled
 
 
 def reference(
     workload: TrainWorkload, state: TrainState, batch: Batch, *, device: jax.Device,
-    layout: BatchLayout = BatchLayout(), apart: bool = False, jit: Callable[..., PyTree] = jit_once,
+    layout: BatchLayout = BatchLayout(), apart: int = 0, jit: Callable[..., PyTree] = jit_once,
 ) -> Reference:  # fmt: skip
     """The result of STEPS updates of `state` (host arrays) on one device.
 
@@ -249,7 +256,8 @@ def reference_that_fits(
     parts: the gradient of a part is larger than that of the whole batch, so it overflows, and skips the step, sooner.
 
     flops: of one update. apart: returns whether parts give the same result. make: the workload's `state_maker`. Raises
-    Unfit if neither the device nor the host can compute it.
+    Unfit if neither the device nor the host can compute it. The parts are those of the program first. A model without
+    state may be split further, as a step that recomputes its blocks may need far less memory than this reference.
     """
     jit = functools.partial(jit_once, flops=flops) if flops >= LARGE else jit_once
 
@@ -257,62 +265,31 @@ def reference_that_fits(
         state = initial_state(workload, key, device=on, make=make)
         options: dict[str, Any] = {"device": on, "layout": layout, "jit": jit}
         if workload.loss_scale is not None and layout.keys is not None and layout.parts > 1 and apart():
-            return dataclasses.replace(reference(workload, state, batch, **options, apart=True), how=SCALED)
-        try:
-            return reference(workload, state, batch, **options)
-        except (Unfit, jax.errors.JaxRuntimeError) as error:
-            out_of_memory = isinstance(error, Unfit) or "RESOURCE_EXHAUSTED" in str(error)
-            if not out_of_memory or layout.parts == 1 or not apart():
-                raise
-        return dataclasses.replace(reference(workload, state, batch, **options, apart=True), how=IN_PARTS)
+            return dataclasses.replace(reference(workload, state, batch, **options, apart=layout.parts), how=SCALED)
+        examples = len(jax.tree.leaves(batch)[0])
+        for parts in (0, *_finer(layout.parts, 1 if stateful(state.model_state) else examples)):
+            if parts and not apart():
+                break
+            try:
+                made = reference(workload, state, batch, **options, apart=parts)
+                return dataclasses.replace(made, how=IN_PARTS if parts else "")
+            except (Unfit, jax.errors.JaxRuntimeError) as error:
+                if not _out_of_memory(error):
+                    raise
+                short = str(error)  # not the error, which would keep the arrays of the attempt alive
+        raise Unfit(short)
 
     result, note = where_it_fits(run, device, flops=STEPS * flops)
     return dataclasses.replace(result, note=note)
 
 
-def rerun(
-    expected: Reference, workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device,
-    layout: BatchLayout, platform: str = "cpu", state: TrainState | None = None, count: int | None = None,
-) -> TrainedState:  # fmt: skip
-    """One device again, with another program for the same formulas. It differs from `expected` only by rounding.
-
-    On a CPU the other program is compiled with all optimizations, or with none if the first reference used some. On
-    other platforms every program has all optimizations, so the examples are reversed, which changes the order of sums.
-    A model that draws random numbers keeps the order, because each example must keep its draws.
-
-    A large model on large inputs amplifies rounding: at a near-tie of a ReLU or a maximum, the last bit decides which
-    way a gradient goes. A strategy is not at fault for a difference that one device shows too.
-
-    state: before the `count` updates (host arrays); None: the initial state. count: None: as many as for `expected`.
-    """
-    count = count or expected.count
-    state = initial_state(workload, key, device=device) if state is None else state
-    in_reverse = platform != "cpu" and not layout.draws
-    batch = jax.tree.map(lambda x: x[::-1], batch) if in_reverse else batch
-    first_was_unoptimized = expected.updates is None or expected.updates.jit is jit_once
-    jit = jax.jit if first_was_unoptimized else jit_once
-    return Updates(workload, device, layout=layout, jit=jit, apart=bool(expected.how))(state, batch, count)
-
-
-def last_bit_changed(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Floating-point numbers, each changed in its last bit; other arrays as they are."""
-    if not jnp.issubdtype(x.dtype, jnp.inexact):
-        return x
-    # Not one sign for all: a common factor leaves a scale-invariant layer unchanged.
-    return np.asarray(x * (1 + float(jnp.finfo(x.dtype).eps) * random.choice([-1.0, 1.0], x.shape))).astype(x.dtype)
-
-
-def perturbed(expected: Reference, state: TrainState, batch: Batch) -> Iterator[TrainedState]:
-    """PERTURBED results of one device with the same programs, and initial parameters changed at random in the last bit.
-
-    If that changes the update of a parameter by as much as the update itself, the update consists of rounding.
-    state: the initial state.
-    """
-    assert expected.updates is not None
-    for seed in range(PERTURBED):
-        random = np.random.default_rng(seed)
-        params = jax.tree.map(lambda x, random=random: last_bit_changed(np.asarray(x), random), state.params)
-        yield expected.updates(dataclasses.replace(state, params=params), batch, expected.count)
+def _finer(parts: int, most: int) -> Iterator[int]:
+    """The program's number of parts, if it is more than one, then about four times as many until `most`."""
+    if parts > 1:
+        yield parts
+    while parts < most:
+        parts = next(n for n in range(min(4 * parts, most), most + 1) if most % n == 0)
+        yield parts
 
 
 def trained(state: TrainState) -> TrainedState:

@@ -28,7 +28,7 @@ from jax.extend import core
 
 from jaxbench.core import weighted
 from jaxbench.core.expected_communication import asks_others
-from jaxbench.core.program import jit_once
+from jaxbench.core.program import jit_initial, jit_once
 from jaxbench.core.reference import StateMaker, state_maker
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.measure.compile_report import example_flops
@@ -100,7 +100,7 @@ def find(workload: TrainWorkload, *, device: jax.Device, make: StateMaker | None
     draw = jit_once(workload.synthetic, static_argnums=1)
     # In full precision, because the answer is a difference of two values that rounding must not hide.
     with jax.default_device(device), jax.default_matmul_precision("highest"):
-        params = jit_once(lambda params: [_moved(params, seed) for seed in (1, 2)])(start.params)
+        params = jit_initial(lambda params: [_moved(params, seed) for seed in (1, 2)])(start.params)
         model_state = start.model_state
         del start  # the optimizer's state would hold its memory
         drawn = jax.device_get(draw(jax.random.PRNGKey(1), 2 * EXAMPLES))

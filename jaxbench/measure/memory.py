@@ -34,7 +34,7 @@ def require(compiled: Any, platform: str) -> None:
     needed = sizes.argument_size_in_bytes + sizes.output_size_in_bytes + sizes.temp_size_in_bytes
     if needed > USABLE * available:
         gib = f"{needed / 2**30:.1f} of the {available / 2**30:.1f} GiB available"
-        raise Unfit(f"the one-device reference for the whole batch needs {gib}")
+        raise Unfit(f"the one-device reference needs {gib}")
 
 
 class PeakMemory:

@@ -35,7 +35,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 
-from jaxbench.core.program import Program, TrainState, create_state, forward, gradients, jit_once, mean_over, update
+from jaxbench.core.program import Program, TrainState, create_state, forward, gradients, jit_initial, mean_over, update
 from jaxbench.core.workload import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import data_mesh
@@ -91,7 +91,7 @@ def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any, *, whole_batch
     whole, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec(AXIS))
     return Program(
         mesh=mesh,
-        init=jit_once(lambda key: create_state(workload, key), out_shardings=whole),
+        init=jit_initial(lambda key: create_state(workload, key), out_shardings=whole),
         step=jax.jit(step, donate_argnums=0, out_shardings=(whole, whole)),
         state_sharding=whole,
         batch_sharding=split,

@@ -28,7 +28,7 @@ from jaxbench.core.program import (
     TrainState,
     create_state,
     gradients,
-    jit_once,
+    jit_initial,
     keep_barriers,
     mean_over,
     update,
@@ -235,7 +235,9 @@ def program(
     run = partial(jax.shard_map, mesh=mesh, in_specs=(specs, split), check_vma=typed)
     return Program(
         mesh=mesh,
-        init=jit_once(lambda key: layout.cut(create_state(workload, key)), out_shardings=shardings),
+        init=jit_initial(
+            lambda key: layout.cut(create_state(workload, key)), whole=mesh.size == 1, out_shardings=shardings
+        ),
         step=jax.jit(
             step.mapped(run, specs),
             donate_argnums=0,

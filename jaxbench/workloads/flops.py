@@ -54,12 +54,30 @@ def least_share(function: Callable[..., PyTree], *avals: Any) -> float:
 
 def dot_flop_shares(function: Callable[..., PyTree], *avals: Any) -> dict[str, float]:
     """The share of the FLOPs that `count` counts, by number format of the operands: {"float16": 1.0}."""
+    return _shares(jax.make_jaxpr(function)(*avals).jaxpr)
+
+
+def rounding(jaxpr: Any, platform: str) -> float:
+    """A relative change of float32 numbers that changes how some of a jaxpr's products round; 0 if all keep float32.
+
+    A product in bfloat16 does not see the last bit of its float32 parameters. A change by a whole rounding would move
+    every gradient, more than another order of sums does, so this change makes one parameter in 64 round otherwise.
+    """
+    # By default a TPU multiplies float32 numbers in bfloat16, and a GPU in TF32, which has float16's mantissa.
+    products = {"float32": {"tpu": "bfloat16", "gpu": "float16"}.get(platform, "float32")}
+    used = {products.get(dtype, dtype) for dtype, share in _shares(jaxpr).items() if share >= A_PART}
+    coarse = [jnp.finfo(dtype).eps for dtype in used if dtype in ("bfloat16", "float16")]
+    return float(max(coarse, default=0.0)) / 2 / 64
+
+
+def _shares(jaxpr: Any) -> dict[str, float]:
     found: dict[str, float] = {}
-    for dtype, flops in _products(jax.make_jaxpr(function)(*avals).jaxpr):
+    for dtype, flops in _products(jaxpr):
         found[dtype] = found.get(dtype, 0.0) + flops
     return {dtype: flops / sum(found.values()) for dtype, flops in found.items()}
 
 
+A_PART = 0.1  # of the FLOPs: fewer in a coarse format are the exception, not how a model computes
 Product = tuple[str, float]  # the number format of the operands, the wider if they differ; FLOPs
 
 

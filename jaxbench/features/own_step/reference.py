@@ -20,14 +20,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.core.program import TrainState
-from jaxbench.core.reference import PERTURBED, STEPS, last_bit_changed
+from jaxbench.core.reference import STEPS
 from jaxbench.core.schema import Verdict
 from jaxbench.errors import Unsupported
 from jaxbench.features.own_step.program import OwnProgram, digest, draws_per_device
 from jaxbench.features.own_step.shares import OneDevice
 from jaxbench.measure import memory
 from jaxbench.measure.check import OPTIMIZER_STATE, ROUNDING, SHARE, TIMED_UPDATE, unchecked
+from jaxbench.measure.rounding import PERTURBED, rounded_otherwise
 from jaxbench.parallel import multihost
+from jaxbench.workloads import flops
 from jaxbench.workloads.own_step import PyTree
 
 Arrays = dict[str, np.ndarray]  # by path
@@ -113,7 +115,7 @@ def _floats(arrays: Mapping[str, PyTree]) -> Arrays:
 
 
 def reference(program: OwnProgram, call: Callable[..., PyTree] | None) -> OwnReference:
-    """The movement of this program, and what rounding does to it: the first state is changed in its last bit.
+    """The movement of this program, and what rounding does to it: the first state is changed a little.
 
     call: its executable. None: only the step itself.
     """
@@ -126,14 +128,23 @@ def reference(program: OwnProgram, call: Callable[..., PyTree] | None) -> OwnRef
     if call is None:
         return OwnReference({}, {}, {}, noise={}, one=one, why=why)
 
+    by = rounding(program)
+
     def perturbed(random: np.random.Generator) -> Movement:
         state = program.init(None)  # type: ignore[arg-type]
-        changed = {path: last_bit_changed(multihost.on_host(x), random) for path, x in state.params.items()}
+        changed = {path: rounded_otherwise(multihost.on_host(x), random, by) for path, x in state.params.items()}
         placed = {path: multihost.put(x, state.params[path].sharding, may_alias=False) for path, x in changed.items()}
         return run(program, call, dataclasses.replace(state, params=placed))
 
     expected = _perturbed(lambda: run(program, call), perturbed)
     return dataclasses.replace(expected, devices=program.mesh.size, batch=digest(program.batch_of(0)), one=one, why=why)
+
+
+def rounding(program: OwnProgram) -> float:
+    """`flops.rounding` of the step."""
+    with program.context():
+        traced = program.step.trace(program.first, program.batch_of(0))
+    return flops.rounding(traced.jaxpr.jaxpr, program.mesh.devices.flat[0].platform)
 
 
 def _perturbed(plain: Callable[[], Movement], changed: Callable[[np.random.Generator], Movement]) -> OwnReference:
@@ -237,7 +248,7 @@ def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainSt
     if not program.members.all(not why):  # the step below is a collective: all processes take it, or none
         return Verdict(name=TIMED_UPDATE, ok=True, reason=f"the timed state was not compared: {why or 'too large'}")
 
-    few = "one device"
+    few, by = "one device", rounding(program)
 
     def judged(state: TrainState) -> Verdict:
         start = {path: np.array(multihost.on_host(x), copy=True) for path, x in state.params.items()}
@@ -248,7 +259,7 @@ def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainSt
         try:
             right = _perturbed(
                 lambda: step(start),
-                lambda random: step({path: last_bit_changed(x, random) for path, x in start.items()}),
+                lambda random: step({path: rounded_otherwise(x, random, by) for path, x in start.items()}),
             )
             end = _aligned(ended, right.end, program.mesh.size, 1)
         except OwnCopies as error:
@@ -298,7 +309,7 @@ def _norm(arrays: Arrays) -> float:
 def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: str, steps: int = STEPS) -> Verdict:
     right, noise = expected.moved, expected.noise
     norms = {path: _norm({path: x}) for path, x in right.items()}
-    # A last-bit change of the first state moves these as much as their gradient does: it is rounding alone.
+    # A rounding of the first state moves these as much as their gradient does: it is rounding alone.
     rounding = [path for path, norm in norms.items() if noise[path] > SHARE * norm]
     kept = [path for path in right if path not in rounding]
 
@@ -313,7 +324,7 @@ def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: st
     distance, changed = whole(apart) / size, whole(noise) / size
     limit = max(within, min(SHARE, ROUNDING * changed))
     text = f"after {noun} the movement of the parameters is {distance:.1e} (relative L2) from that on {few}"
-    why = f"{ROUNDING} times the {changed:.1e} of a last-bit change" if limit > within else "sums in another order"
+    why = f"{ROUNDING} times the {changed:.1e} of another rounding" if limit > within else "sums in another order"
     if rounding:
         more = f" and {len(rounding) - 3} more" if len(rounding) > 3 else ""
         text += f", without {', '.join(map(repr, rounding[:3]))}{more}, moved by rounding alone"

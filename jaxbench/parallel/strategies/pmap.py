@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from jaxbench.core.program import Program, TrainState, create_state, gradients, jit_once, mean_over, update
+from jaxbench.core.program import Program, TrainState, create_state, gradients, jit_initial, mean_over, update
 from jaxbench.core.workload import Batch, Metrics, PyTree, TrainWorkload
 from jaxbench.parallel import multihost
 from jaxbench.parallel.data_parallel import AXIS, on_device
@@ -39,7 +39,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
 
     return Program(
         mesh=mesh,
-        init=jit_once(lambda key: stack(create_state(workload, key)), out_shardings=stacked),
+        init=jit_initial(lambda key: stack(create_state(workload, key)), out_shardings=stacked),
         step=_lowered_from_shapes(jax.pmap(step, axis_name=AXIS, donate_argnums=0, devices=devices)),
         state_sharding=stacked,
         batch_sharding=stacked,

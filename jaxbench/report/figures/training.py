@@ -56,6 +56,16 @@ def of_rows(rows: Sequence[Row], *, title: str, overlaid: tuple[str, Sequence[st
     overlaid: a published table and its columns to draw.
     """
     every = _series(rows)
+    counts = sorted({row.point.devices for curve in every for row in curve.rows})
+    if len(counts) == 1:  # nothing scales, so there is no speed-up to draw
+        sheet = Sheet(1, 1)
+        (axes,) = sheet.panels[0]
+        for place, curve in enumerate(every):
+            _line(axes, curve, lambda row: row.timing.examples_per_s, factor=marks.dodge(place, len(every)))
+        entitle(axes, f"{short(unit(rows))}/s")
+        log_axis(axes, "y", show=si, min_span=2)
+        devices_axis(axes, counts)
+        return sheet.finish(title, _handles(every, split=False)[:-1], notes.of_marks(rows), even=False)
     scalings = list(dict.fromkeys(s.scaling for s in every)) or ["strong"]
     split = len({s.strategy for s in every}) > 2 and len(scalings) > 1  # six lines or more hide each other
     groups = [[s for s in every if s.scaling == scaling] for scaling in scalings] if split else [every]
