@@ -190,9 +190,8 @@ def flat(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
     )
 
 
-def divided(collectives: Iterable[Collective]) -> int:
+def divided(collectives: tuple[Collective, ...]) -> int:
     """How many numbers devices of a slice divide among them before slices sum their parts; 0 in a single slice."""
-    collectives = tuple(collectives)
     between = any(each.axis.endswith(_BETWEEN) and each.kind in _SUMS for each in collectives)
     return between * sum(each.elements for each in collectives if each.kind == "all-gather")
 

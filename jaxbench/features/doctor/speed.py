@@ -122,8 +122,7 @@ def measure_cores(cores: Sequence[int], seconds: float) -> CoreRates:
     """Alternates alone and together for about `seconds`, for 3 to 20 rounds. Raises Silent."""
     sampled = spread(len(cores))
     rounds = int(np.clip(seconds / ((len(sampled) + 1) * TURN_S), 3, 20))
-    workers: list[subprocess.Popen[bytes]] = []
-    alone, together = [], []
+    workers, alone, together = [], [], []
     try:
         for core in cores:
             workers.append(worker(core))
