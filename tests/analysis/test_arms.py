@@ -152,6 +152,27 @@ def test_a_throughput_that_still_grows_or_only_falls_has_no_knee(tmp_path: Path)
     assert text.startswith("Throughput is best at batch 256 (") and text.endswith("; no smaller batch was measured.")
 
 
+def batches(*step_s: float) -> list[fab.Made]:
+    return [fab.arm(each, batch=256 * 2**i) for i, each in enumerate(step_s)]
+
+
+def test_a_larger_batch_that_may_be_as_fast_is_not_called_slower(tmp_path: Path) -> None:
+    equal = places(tmp_path / "equal", batches(1e-3, 2.01e-3, 4.4e-3), ["batch"], noise=0.02)
+    (text,) = lever_results.headlines("batch", equal)
+    assert text.startswith("Throughput is best at batch 256 (")
+    assert text.endswith("cannot tell whether batch 512 is slower: the interval of the ratio contains 1.")
+    (text,) = lever_results.headlines("batch", places(tmp_path / "slower", batches(1e-3, 2.2e-3, 4.4e-3), ["batch"]))
+    assert "cannot tell" not in text
+
+
+def test_a_throughput_that_grows_by_about_a_tenth_is_inconclusive(tmp_path: Path) -> None:
+    grows = "Throughput still grows at the largest batch, 1024: no knee."
+    doubt = " Inconclusive: an interval contains 90 %, so the knee may be a neighbouring batch."
+    for step_s, words in ((2 * 0.89, grows + doubt), (2 * 0.6, grows)):
+        found = places(tmp_path / str(step_s), batches(1e-3, 1.4e-3, 1.4e-3 * step_s), ["batch"], noise=0.02)
+        assert lever_results.headlines("batch", found) == [words]
+
+
 def test_percentiles_are_of_single_calls(tmp_path: Path) -> None:
     made = [fab.arm(1e-3, batch=1, part="inference", steps=1, blocks=40, slowest=4.0)]
     (place,) = places(tmp_path, made, ["batch"], noise=0.01, drift=0)

@@ -21,6 +21,7 @@ from benchmarks import verdicts as simulations
 from benchmarks.verdicts import of_times
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
+from jaxbench.errors import UserError
 from jaxbench.features.comparison import ab, judge, ratio, sequential
 from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER
 from jaxbench.features.comparison.ratio import Ratio
@@ -207,6 +208,12 @@ def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monk
     needs = "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"
     assert (f"The budget is too short: {needs}." in said) is warned and said.count("--budget_s") == warned
     assert (needs in why) is warned and measured[0] == seconds // 300
+
+
+@pytest.mark.parametrize("seconds", [0, -5, math.nan])
+def test_a_budget_without_time_is_refused(seconds):
+    with pytest.raises(UserError, match=rf"--budget_s={seconds} leaves no time for a pair: use seconds, such as 600"):
+        ab.Budget(seconds=seconds, metric=STEP_S, margin=0.02)
 
 
 def test_a_log_of_ab_says_which_pair_is_under_way(monkeypatch):

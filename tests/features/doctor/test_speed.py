@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import resource
 import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -71,6 +75,35 @@ def test_a_worker_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         speed.ask([worker], 0.01, limit_s=0.2)
     worker.kill()
     worker.communicate()
+
+
+@pytest.fixture
+def may_open() -> Iterator[Callable[[int], None]]:
+    """Sets how many files this process may open, until the test ends."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield lambda count: resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, before[1]), before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_worker_of_hundreds_is_heard(may_open: Callable[[int], None]) -> None:
+    may_open(2048)
+    with speed.worker(0) as worker:
+        assert worker.stdin is not None and worker.stdout is not None
+        # The pipe of core 512: `select` refuses descriptors from 1024 on.
+        pipe = os.fdopen(fcntl.fcntl(worker.stdout.fileno(), fcntl.F_DUPFD, 1024), "rb", buffering=0)
+        worker.stdout.close()
+        worker.stdout = pipe
+        try:
+            assert speed.ask([worker], 0.01).shape == (1, 2)
+        finally:
+            worker.stdin.close()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts its open files in /proc")
+def test_too_many_cores_for_the_files_of_a_process_are_a_finding(may_open: Callable[[int], None]) -> None:
+    may_open(len(os.listdir("/proc/self/fd")) + 4)
+    found = speed.contention(0.1)
+    assert [finding.state for finding in found] == ["unknown"] and "ulimit" in found[0].advice
 
 
 CALL_S, PER_BLOCK, BLOCKS = 0.02, 25, 120  # a minute of calls of 20 ms, in blocks of half a second

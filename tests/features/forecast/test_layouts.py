@@ -194,6 +194,35 @@ def test_a_sum_over_slices_and_an_axis_within_them_is_one_sum():
     assert collective_counts.flat(dropped) == dropped
 
 
+def test_a_part_that_fills_no_tile_sends_its_border_on_within_a_slice():
+    """gpt "small" with two blocks on v5e:2x2x2, over context=8 and, with four experts, over data=2,expert=4. Its 50,257
+    rows of tokens make no equal parts of whole tiles, so the devices of a slice send 72 rows on."""
+    border = within("collective-permute", 55_296, 4, "expert")
+    experts = (
+        within("all-gather", 44_161_536, 4, "expert"), within("all-reduce", 20_485_248, 2, ACROSS),
+        within("all-reduce", 42_192_391, 4, "expert"), within("reduce-scatter", 491_520, 4, "expert"),
+    )  # fmt: skip
+    ring = 69_206_016
+    rings = (
+        within("all-gather", 53_600_768, 4, "context"), within("all-reduce", 42_193_922, 4, "context"),
+        within("all-reduce", 13_400_192, 2, "context between slices"),
+        within("reduce-scatter", 2_850_816, 4, "context"),
+        within("collective-permute", ring, 2, "context between slices"),
+    )  # fmt: skip
+    ringed = within("collective-permute", ring + 55_296, 8, "context")
+    for found, form, metrics in (
+        ((*experts, border), {"all-reduce": (53_603_332,) * 2}, 3),
+        ((*rings, ringed), {"all-reduce": (53_597_184,) * 2, "collective-permute": (ring, ring)}, 2),
+    ):
+        step = StepFacts(devices=8, platform="tpu", metrics=metrics, sizes=(2, 4))
+        allowed = dataclasses.replace(step, divided=collective_counts.divided(found))
+        assert verify(collective_counts.flat(found), form, allowed).ok
+        again = dataclasses.replace(found[-1], elements=found[-1].elements + ring // 7)  # one more step of a ring of 8
+        assert not verify(collective_counts.flat((*found[:-1], again)), form, allowed).ok
+    one = (within("all-gather", 800, 4), within("all-reduce", 800, 4))
+    assert collective_counts.divided(one) == 0
+
+
 TILES = """\
 HloModule tiles
 

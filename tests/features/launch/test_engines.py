@@ -249,6 +249,12 @@ def test_a_job_or_a_training_may_choose_its_devices_itself_and_paths_hold_in_any
         (("run", "gpt"), {"devices": "gpu:0"}, "--devices=gpu:0 is not what one node gives"),
         (("run", "gpt"), {"processes_per_node": 0}, "does not divide over --processes_per_node=0: use 1 process"),
         (("run", "gpt"), {"devices": "gpu:8", "processes_per_node": 3}, "--devices=gpu:8 does not divide over"),
+        (
+            ("run", "gpt"),
+            {"minutes": -5},
+            "--minutes=-5 is not a time limit of at least 1 minute: use 60, for example.",
+        ),
+        (("run", "gpt"), {"minutes": 0}, "--minutes=0 is not a time limit"),
         ((), {}, "needs run or train and its experiment after '--': jaxbench launch slurm"),
         (("ru", "gpt"), {}, "needs run or train and its experiment after '--'"),
         (("run", "--config.batch=4"), {}, "needs run or train and its experiment"),
