@@ -442,7 +442,9 @@ def _ladder(text: str, words: dict[str, tuple[str, ...]]) -> list[Arm]:
             f"--config.lever.{several[0]} has several values, but --config.lever.ladder is set: use only one of them."
         )
     levers, ladder = {name: values[0] for name, values in words.items()}, []
-    for rung in filter(None, (word.strip() for word in text.split(";"))):
+    for rung in (word.strip() for word in text.strip().removesuffix(";").split(";")):
+        if not rung:
+            raise UserError(f"--config.lever.ladder={text} has an empty rung: use 'execution=jit; remat=block'.")
         name, equals, value = (part.strip() for part in rung.partition("="))
         if not equals or name not in LEVERS:
             raise UserError(f"--config.lever.ladder has the rung '{rung}': {did_you_mean(name, LEVERS)}")

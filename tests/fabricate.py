@@ -95,11 +95,8 @@ def run_folder(
                     strategy=strategy, scaling=scaling, devices=n, global_batch=weak, oversubscribed=n > cores
                 )
                 plan.append({"point": name, **facts})
-                records.append(
-                    point_record(
-                        **facts, experiment=experiment, platform=platform, device_kind=device_kind, ok=name not in wrong
-                    )
-                )
+                about = {"experiment": experiment, "platform": platform, "device_kind": device_kind}
+                records.append(point_record(**facts, **about, ok=name not in wrong))
                 for r in range(rounds):
                     start = session(name, r)
                     while len(shared) <= start:
@@ -146,3 +143,10 @@ def write(
     store.write_json(path / store.CONFIG, config or {"model": {"dtype": "float32"}, "report": {"overlay": ""}})
     lines = (json.dumps(schema.to_json(record), separators=(",", ":")) for record in records)
     (path / store.RECORDS).write_text("".join(f"{line}\n" for line in lines))
+
+
+def edit(path: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Changes the records of a run. change: edits a line in place; a line for which it returns False is removed."""
+    lines = [json.loads(line) for line in (path / store.RECORDS).read_text().splitlines()]
+    kept = [line for line in lines if change(line) is not False]
+    (path / store.RECORDS).write_text("".join(f"{json.dumps(line)}\n" for line in kept))

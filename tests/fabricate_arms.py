@@ -119,16 +119,16 @@ def _records(
         blocks = made.steps * step_s * float(shared[r]) * jitter * late
         double = 2 * made.steps * step_s * float(shared[r]) * (1 + noise * random.standard_normal(1))
         found.append(
-            schema.RoundRecord(
+            schema.RoundRecord(  # one process per round: rounds are independent
                 point=point,
                 round=r,
                 steps=made.steps,
                 block_s=tuple(blocks.tolist()),
-                double_block_s=tuple(double.tolist()),
-                warmup_block_s=(float(blocks[0]),) * 3,
                 settled=True,
                 compilations=0,
-                worker=f"session0/w0#{r}",  # one process per round: rounds are independent
+                double_block_s=tuple(double.tolist()),
+                warmup_block_s=(float(blocks[0]),) * 3,
+                worker=f"session0/w0#{r}",
                 process_block_s=tuple(tuple((each * blocks).tolist()) for each in (1, *made.others) if made.others),
             )  # fmt: skip
         )
@@ -168,14 +168,8 @@ def batch() -> list[Made]:
 
 
 def accumulate() -> list[Made]:
-    return [
-        arm(
-            0.010 * (1 + 0.02 * k),
-            accumulate=k,
-            passport=dict(temp_bytes=80 * MIB // k, peak_bytes=80 * MIB // k + MIB),
-        )
-        for k in (1, 2, 4, 8, 16)
-    ]
+    memory = {k: dict(temp_bytes=80 * MIB // k, peak_bytes=80 * MIB // k + MIB) for k in (1, 2, 4, 8, 16)}
+    return [arm(0.010 * (1 + 0.02 * k), accumulate=k, passport=each) for k, each in memory.items()]
 
 
 def freeze() -> list[Made]:
@@ -210,17 +204,13 @@ def inputs() -> list[Made]:
 
 def sharing() -> list[Made]:
     """A step takes 10 ms alone; of two concurrent trainings one takes 16 and the other 12 ms; of four all take 40."""
-    others: tuple[tuple[int, float, tuple[float, ...]], ...] = (
-        (1, 0.010, ()),
-        (2, 0.016, (0.75,)),
-        (4, 0.040, (1, 1, 1)),
-    )
+    others: Any = ((1, 0.010, ()), (2, 0.016, (0.75,)), (4, 0.040, (1, 1, 1)))
     return [arm(step_s, trainings=count, others=each) for count, step_s, each in others]
 
 
 def sharing_mps() -> list[Made]:
     """The same; with MPS, two concurrent trainings take 12 ms, and four 20."""
-    mps: tuple[tuple[int, float, tuple[float, ...]], ...] = ((2, 0.012, (1,)), (4, 0.020, (1, 0.9, 0.9)))
+    mps: Any = ((2, 0.012, (1,)), (4, 0.020, (1, 0.9, 0.9)))
     return sharing() + [arm(step_s, trainings=f"{count}:mps", others=each) for count, step_s, each in mps]
 
 

@@ -126,16 +126,14 @@ def programs(
         if any(one.fed < 1 for one in losses.values()):
             still = dict(facts, explains=name, levers={**facts["levers"], "input": "device"})
             facts["levers"] = {**facts["levers"], "input": "pipeline:2"}
-            made.append(
-                Program(point=f"{name}/resident", step_s=times["resident"], facts=still, record={"passport": whole})
-            )
+            known = {"step_s": times["resident"], "facts": still, "record": {"passport": whole}}
+            made.append(Program(point=f"{name}/resident", **known))
         if n == 1 and more:
             larger = dict(facts, global_batch=2 * BATCH, explains=name)
             record = {"passport": passport(1, flops=2 * FLOPS, product=2 * FLOPS)}
             made.append(Program(point=f"{name}/batch=2x", step_s=2 * BASE_S / more, facts=larger, record=record))
-        made.append(
-            Program(point=name, step_s=times["step"], facts=facts, record={"passport": whole, "outcome": outcome})
-        )
+        record = {"passport": whole, "outcome": outcome}
+        made.append(Program(point=name, step_s=times["step"], facts=facts, record=record))
     return made
 
 
@@ -177,9 +175,8 @@ def folder(
     for one in made:
         if one.point in without:
             asked = {name: one.facts[name] for name in ("strategy", "scaling", "devices", "global_batch")}
-            records.append(
-                schema.FailureRecord(point=one.point, experiment="cnn", stage="build", reason="no such part", **asked)
-            )
+            failed = {"experiment": "cnn", "stage": "build", "reason": "no such part"}
+            records.append(schema.FailureRecord(point=one.point, **failed, **asked))
             continue
         records.append(fabricate.point_record(point=one.point, ok=one.point not in wrong, **one.facts, **one.record))
         records += [_round(one, r, float(shared[r]), random, blocks, noise) for r in range(rounds)]

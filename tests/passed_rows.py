@@ -18,6 +18,8 @@ from jaxbench.core.store import RunFolder
 from jaxbench.statistics import timing
 from jaxbench.statistics.bootstrap import BootstrapSamples
 
+RATES = ("flop_per_s", "bytes_per_s", "algbw", "busbw")
+
 
 def rows(path: Path, made: Sequence[fab.Made], *, refused: Sequence[str] = (), **facts: Any) -> list[Row]:
     """Writes a run folder and reads it back as rows that passed every gate, except the points in `refused`."""
@@ -33,9 +35,7 @@ def _row(point: MeasuredPoint, draws: BootstrapSamples, *, refused: bool) -> Row
     if not row.timing.step_s.known:
         return dataclasses.replace(row, gate="")
     known = run_rows.rates(point, row.timing)
-    return dataclasses.replace(
-        row, flop_per_s=known.flop_per_s, bytes_per_s=known.bytes_per_s, algbw=known.algbw, busbw=known.busbw
-    )
+    return dataclasses.replace(row, **{name: getattr(known, name) for name in RATES})
 
 
 def sweep(op: str, impl: str, sizes: Sequence[int], *, start_s: float, per_s: float, **facts: Any) -> list[fab.Made]:

@@ -165,10 +165,8 @@ def test_a_wrong_strategy_is_caught_and_exits_non_zero(tmp_path):
     (tmp_path / "strategies").mkdir()
     shutil.copy(ROOT / "tests" / "broken_strategies" / "naive.py", tmp_path / "strategies")
     mlp = (ROOT / "experiments" / "mlp.py").read_text()
-    extra = (
-        f"\nfrom jaxbench.parallel import strategies\nstrategies.__path__.append({str(tmp_path / 'strategies')!r})\n"
-    )
-    (tmp_path / "mine.py").write_text(mlp + extra)
+    append = f"strategies.__path__.append({str(tmp_path / 'strategies')!r})"
+    (tmp_path / "mine.py").write_text(f"{mlp}\nfrom jaxbench.parallel import strategies\n{append}\n")
     words = [word for word in QUICK_MLP if not word.startswith("--config.strategy")]
     words += ["--config.strategy=naive", "--config.mesh.devices=2"]
     done = jaxbench("run", "mine.py", "--workdir=run", *words, cwd=tmp_path)
@@ -199,9 +197,8 @@ def test_a_training_is_no_place_for_measurements(tmp_path):
 def test_a_file_next_to_the_model_named_like_a_library_does_no_harm(run, tmp_path):
     (tmp_path / "queue.py").write_text("raise SystemExit('imported')")
     text = (ROOT / "experiments" / "mlp.py").read_text()
-    (tmp_path / "mine.py").write_text(
-        text.replace("    config.optimizer =", "    config.model.x = (1, 2)\n    config.optimizer =")
-    )
+    text = text.replace("    config.optimizer =", "    config.model.x = (1, 2)\n    config.optimizer =")
+    (tmp_path / "mine.py").write_text(text)
     for _ in range(2):  # the second time it continues: a tuple in the config is read as a list
         command = [sys.executable, "-P", "-m", "jaxbench", "run", "mine.py", "--workdir=out", *QUICK_MLP]
         done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 
 import jax
@@ -21,6 +22,7 @@ TINY = types.ModuleType("tiny")  # a preset that changes nothing else
 TINY.TINY, TINY.get_config = True, lambda config: config  # type: ignore[attr-defined]
 
 
+@functools.cache  # tests of a model share the traces that JAX keeps of its functions
 def experiment_workload(name: str, *, tiny: bool = True, **changes: object) -> TrainWorkload:
     """A discovered experiment, tiny or unchanged, with dotted config changes such as ``**{"model.width": 4}``."""
     config = config_lib.compose(name, discovery.load_experiment(name), TINY, tiny=tiny)
@@ -47,10 +49,5 @@ def linear_workload(optimizer: optax.GradientTransformation | None = None) -> Tr
         error = batch["x"] @ params["w"] + params["b"] - batch["y"]
         return jnp.mean(error**2), (model_state, {"worst": jnp.max(error)})
 
-    return TrainWorkload(
-        name="linear",
-        init=init,
-        loss=loss,
-        optimizer=optimizer or optax.sgd(0.1),
-        example={"x": Field((3,)), "y": Field((2,))},
-    )
+    optimizer, example = optimizer or optax.sgd(0.1), {"x": Field((3,)), "y": Field((2,))}
+    return TrainWorkload(name="linear", init=init, loss=loss, optimizer=optimizer, example=example)

@@ -80,6 +80,7 @@ class Knee:
     below: Row | None  # the next smaller measured batch; None if the knee is the smallest
     below_share: Estimate
     rising: bool  # the largest batch is the best by a factor above 1 / NEAR, so the true knee may be larger
+    rivals: tuple[Row, ...]  # larger batches than the best that may be faster, by the interval of the ratio
 
     @property
     def certain(self) -> bool:
@@ -104,6 +105,10 @@ def knee(place: ArmGroup) -> Knee | None:
     return Knee(
         place=place, arm=arms[index], best=best, share=shares[index], below=arms[index - 1] if index else None,
         below_share=shares[index - 1] if index else UNKNOWN, rising=rising,
+        rivals=tuple(
+            arm for arm, share in zip(arms, shares, strict=True)
+            if arm.point.global_batch > best.point.global_batch and not (share.has_interval and share.hi < 1)
+        ),
     )  # fmt: skip
 
 
@@ -377,16 +382,21 @@ def _knee(knee: Knee) -> str:
     step, rate = interval(arm.timing.step_s, seconds), scaled(best.timing.examples_per_s.value, "")
     of_best = f"of the best throughput, {rate.strip()} {best.point.unit}/s at batch {best.point.global_batch}"
     if knee.rising:
-        return f"{_prefix(knee.place)}Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
-    if arm is best:
+        text = f"Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
+    elif arm is best:
         reached = f"{rate.strip()} {best.point.unit}/s, {step} per step"
         rest = "no smaller batch was measured" if knee.below is None else "smaller batches reach less than 90 % of it"
         text = f"Throughput is best at batch {best.point.global_batch} ({reached}); {rest}."
+        if knee.rivals:
+            named = " or ".join(str(rival.point.global_batch) for rival in knee.rivals)
+            text = f"{text[:-1]}; cannot tell whether batch {named} is slower: the interval of the ratio contains 1."
     else:
         text = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
     if knee.certain:
         return f"{_prefix(knee.place)}{text}"
-    return f"{_prefix(knee.place)}{text} Inconclusive: an interval contains 90 %, so it may be a neighbouring batch."
+    return (
+        f"{_prefix(knee.place)}{text} Inconclusive: an interval contains 90 %, so the knee may be a neighbouring batch."
+    )
 
 
 def _latencies(latencies: Sequence[Row]) -> str:

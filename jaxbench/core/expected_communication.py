@@ -89,6 +89,7 @@ class StepFacts:
       statistics: batch statistics, which the step may also reduce.
       repeated: returns how many numbers of the gradient repeat other numbers of it. The compiler need not send those.
       widest: bytes of the widest number that may travel.
+      divided: numbers that the devices of each TPU slice divide among them before slices sum their parts.
 
     The two functions trace the loss, so `verify` calls them only when they matter.
     """
@@ -103,6 +104,7 @@ class StepFacts:
     repeated: Callable[[], int] | None = None
     widest: int = 4
     weights: int = 0
+    divided: int = 0
 
 
 def gradient_bytes(params: PyTree, devices: int) -> int:
@@ -121,6 +123,7 @@ def judge(
     the suite's helpers, so it is unknown what it needs from other devices. devices: as in `bounds_of`.
     """
     bounds, step, rank_0 = bounds_of(workload, program, report.metrics, global_batch, devices)
+    step = dataclasses.replace(step, divided=collective_counts.divided(report.collectives))
     verdict = verify(collective_counts.flat(report.collectives), bounds, step, rank_0=rank_0)
     if verdict.ok or own or verdict.excess_bytes is None or not proven():
         return verdict
@@ -330,8 +333,9 @@ def _as_sums(
         allowed[SUM] = allowed[SUM][0] + smallest * least, allowed[SUM][1] + largest * most
         counted.pop(kind, None)
         allowed.pop(kind, None)
-    if border and "collective-permute" not in allowed:
-        allowed["collective-permute"] = (0, border)
+    least, most = allowed.get("collective-permute", (0, 0))
+    if border := BORDER * step.divided + (border if not most else 0):
+        allowed["collective-permute"] = (least, most + border)
     return counted, allowed, f"; the compiler wrote all-reduce for {' and '.join(rewritten)}" if rewritten else ""
 
 

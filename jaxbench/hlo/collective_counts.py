@@ -190,6 +190,12 @@ def flat(collectives: Iterable[Collective]) -> tuple[Collective, ...]:
     )
 
 
+def divided(collectives: tuple[Collective, ...]) -> int:
+    """How many numbers devices of a slice divide among them before slices sum their parts; 0 in a single slice."""
+    between = any(each.axis.endswith(_BETWEEN) and each.kind in _SUMS for each in collectives)
+    return between * sum(each.elements for each in collectives if each.kind == "all-gather")
+
+
 def _joined(collectives: tuple[Collective, ...]) -> tuple[Collective, ...]:
     """As `flat`, if the first axis is that of the slices: a sum over it and over axes within the slices is one sum.
 

@@ -150,7 +150,8 @@ def main(connection: socket.socket, modules: Sequence[str]) -> None:
     def reap(*_: object) -> None:
         with contextlib.suppress(ChildProcessError):  # no process is left
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:  # one signal may stand for several ends
-                told = statuses.pop(ended[0])
+                if (told := statuses.pop(ended[0], None)) is None:  # a child that an imported module has started
+                    continue
                 with contextlib.suppress(BrokenPipeError):  # the parent no longer asks
                     os.write(told, b"%d" % os.waitstatus_to_exitcode(ended[1]))
                 os.close(told)

@@ -378,7 +378,9 @@ class Remote(JsonLines):
     pid = 0
 
     def __init__(self, followers: Followers, process: int, number: int):
-        # A real pipe, so that `child.ready` can wait for local and remote workers with one selector.
+        # A real pipe, so that `child.ready` can wait for local and remote workers with one selector. It gets one byte
+        # for each answer: a whole answer may not fit, and the thread that hears this worker hears others, too.
+        self._answers: queue.SimpleQueue[Fields] = queue.SimpleQueue()
         reading, self._writing = os.pipe()
         super().__init__(reading)
         weakref.finalize(self, os.close, reading)  # not in `close`: a worker that was killed is not closed
@@ -387,12 +389,16 @@ class Remote(JsonLines):
         self._end: tuple[int, str] | None = None
         self._log = ""
 
+    def read(self) -> Fields | None:
+        return self._answers.get() if os.read(self.descriptor, 1) else None
+
     def hear(self, message: Answered | Ended) -> None:
         """Takes an answer, or the news of its end. A listening thread calls this."""
         if self._end is not None:  # it was given up already, and the pipe is closed
             return
         if isinstance(message, Answered):
-            os.write(self._writing, json.dumps(message.answer).encode() + b"\n")
+            self._answers.put(message.answer)
+            os.write(self._writing, b"\n")
             return
         self._end, self._log = (message.code, message.how), message.log
         os.close(self._writing)

@@ -229,8 +229,9 @@ class _Layout:
     prior: np.ndarray
 
 
-# A layout has up to 17 MB. Series of a look share it, and simulated runs share those of each number of rounds.
-@functools.lru_cache(maxsize=8)
+# A layout has up to 17 MB. Series of a look share it, and simulated runs share those of each number of rounds. With
+# four sets these are nine: if fewer were kept, each run would make all of them again.
+@functools.lru_cache(maxsize=12)
 def _layout(process: bytes, sets: bool) -> _Layout:
     of = np.frombuffer(process, dtype=int)
     count = len(of)

@@ -29,9 +29,7 @@ def line(alpha_s: float = 2e-5, beta: float = 5e9, **changes: Any) -> list[fab.M
 
 def test_alpha_and_beta_are_recovered_with_their_intervals(tmp_path: Path) -> None:
     fit = fit_one(tmp_path, line(), rounds=10)
-    assert fit.alpha_s.value == pytest.approx(2e-5, rel=0.03) and fit.beta_bytes_per_s.value == pytest.approx(
-        5e9, rel=0.03
-    )
+    assert (fit.alpha_s.value, fit.beta_bytes_per_s.value) == pytest.approx((2e-5, 5e9), rel=0.03)
     assert fit.alpha_s.lo <= 2e-5 <= fit.alpha_s.hi and fit.beta_bytes_per_s.lo <= 5e9 <= fit.beta_bytes_per_s.hi
     assert fit.half_bytes.value == pytest.approx(1e5, rel=0.05) and fit.half_bytes.has_interval
     assert fit.bus_factor == pytest.approx(1.5) and fit.misfit < 0.03 and not fit.why_not
@@ -63,15 +61,12 @@ def test_no_solver_finds_a_line_that_is_nearer(alpha: float, beta: float, seed: 
     assert (found**2).sum() <= (solved.fun**2).sum() * (1 + 1e-6)
 
 
-def test_twice_and_half_the_time_are_equally_far() -> None:
+def test_twice_and_half_the_time_are_equally_far_and_no_term_is_negative() -> None:
     """Times vary by a factor in both directions around a constant: the line must be at the constant, not below."""
     sizes = np.array([1.0, 2.0, 4.0, 8.0])
     ((alpha_s, inverse),) = alpha_beta.solve(sizes, np.array([[2.0, 0.5, 0.5, 2.0]]))
     line = alpha_s + sizes * inverse
     assert np.exp(np.log(line).mean()) == pytest.approx(1)
-
-
-def test_a_term_that_would_be_negative_is_zero() -> None:
     sizes = np.array([1.0, 2.0, 4.0])
     falling, steep = alpha_beta.solve(sizes, np.array([[4.0, 2.0, 1.0], [1.0, 4.0, 16.0]]))
     assert falling[1] == 0 and falling[0] > 0
@@ -84,24 +79,25 @@ def test_every_size_weighs_the_same(tmp_path: Path) -> None:
     assert fit.alpha_s.value == pytest.approx(1e-5, rel=0.1)
 
 
-def test_time_that_does_not_grow_has_no_bandwidth(tmp_path: Path) -> None:
+def test_time_that_does_not_grow_has_no_bandwidth_and_one_that_some_draws_do_not_see_no_interval(
+    tmp_path: Path,
+) -> None:
     made = [fab.collective("all_reduce", s, 4, call_s=1e-3 / (1 + i)) for i, s in enumerate(SIZES)]
     fit = fit_one(tmp_path, made)
     assert fit.why_not == "no bandwidth term: time does not grow with size" and not fit.beta_bytes_per_s.known
-
-
-def test_a_bandwidth_that_some_draws_do_not_see_has_no_interval(tmp_path: Path) -> None:
     fit = fit_one(tmp_path, line(beta=1e15), noise=0.02)
     assert fit.beta_bytes_per_s.known and fit.alpha_s.has_interval
     assert not fit.beta_bytes_per_s.has_interval and not fit.half_bytes.has_interval
     assert "no upper limit" in alpha_beta.sentences([fit])[0]
 
 
-def test_fewer_than_three_sizes_is_a_sentence(tmp_path: Path) -> None:
+def test_fewer_than_three_sizes_is_a_sentence_and_few_rounds_give_no_interval(tmp_path: Path) -> None:
     fit = fit_one(tmp_path, line()[:2])
     assert fit.why_not == "2 payload sizes, and a fit needs 3"
     said = alpha_beta.sentences([fit])
     assert said == ["No fit of time against size: all_reduce float32 on 4 devices: 2 payload sizes, and a fit needs 3."]
+    fit = fit_one(tmp_path, line(), rounds=2)
+    assert fit.alpha_s.known and not fit.alpha_s.has_interval
 
 
 def test_refused_wrong_and_partial_rows_are_not_fitted(tmp_path: Path) -> None:
@@ -113,10 +109,6 @@ def test_refused_wrong_and_partial_rows_are_not_fitted(tmp_path: Path) -> None:
     fit = fit_one(tmp_path, [wrong, partial, lying, *made[3:]], refused=[lying.record.point])
     assert [size for size, _ in fit.residuals] == list(SIZES[3:])
     assert fit.alpha_s.value == pytest.approx(2e-5, rel=0.2)
-
-
-def test_only_refused_rows_say_why(tmp_path: Path) -> None:
-    made = line()
     fit = fit_one(tmp_path, made, refused=[m.record.point for m in made])
     assert fit.why_not == "every size was refused (it lies)"
 
@@ -138,7 +130,7 @@ def test_oversubscribed_groups_are_fitted_and_flagged(tmp_path: Path) -> None:
     assert "more devices than cores" in alpha_beta.sentences([fit])[0]
 
 
-def test_groups_are_told_apart(tmp_path: Path) -> None:
+def test_groups_are_told_apart_and_named_after_what_lies_between_their_devices(tmp_path: Path) -> None:
     made = [*line(), *fab.alpha_beta("all_reduce", 2, SIZES, alpha_s=1e-5, beta=1e10, mesh="2x4", axis="x")]
     made += [fab.transfer("host_to_device", s, "host", "cpu:0", call_s=1e-5 + s / 2e9) for s in SIZES]
     made += [fab.transfer("host_to_device", SIZES[-1], "host", "cpu:1", call_s=1e-2)]  # for comparison only
@@ -149,14 +141,6 @@ def test_groups_are_told_apart(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert [f.beta_bytes_per_s.value for f in found] == pytest.approx([5e9, 1e10, 2e9], rel=0.05)
     assert np.isnan(found[2].bus_factor)
-
-
-def test_few_rounds_give_no_interval(tmp_path: Path) -> None:
-    fit = fit_one(tmp_path, line(), rounds=2)
-    assert fit.alpha_s.known and not fit.alpha_s.has_interval
-
-
-def test_a_line_is_named_after_what_lies_between_its_devices(tmp_path: Path) -> None:
     processes = line(group_processes=2)
     hosts = fab.alpha_beta("all_reduce", 2, SIZES, alpha_s=2e-5, beta=5e9, mesh="2x4", group_processes=2, group_hosts=2)
     fits = alpha_beta.fit_all(passed_rows.rows(tmp_path, [*processes, *hosts], view="collectives"))

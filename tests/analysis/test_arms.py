@@ -11,6 +11,7 @@ from typing import Any
 import fabricate_arms as fab
 import numpy as np
 import pytest
+from report.runs import drawn
 
 from jaxbench.analysis import arms, lever_results, points, run_rows, stragglers, studies
 from jaxbench.analysis.arms import ArmGroup
@@ -19,8 +20,6 @@ from jaxbench.core import store
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.report import build, run_report
-from jaxbench.report.drawing import canvas
-from jaxbench.report.run_report import RunReport
 from jaxbench.statistics import bootstrap
 from jaxbench.statistics.bootstrap import BootstrapSamples
 
@@ -54,23 +53,18 @@ def test_the_baseline_is_the_first_arm_as_typed_not_by_name(tmp_path: Path) -> N
 def test_every_device_count_has_its_own_baseline_and_every_arm_its_own_base(tmp_path: Path) -> None:
     made = [fab.arm(0.02, precision="default", by_devices={2: 0.012}), fab.arm(0.01, precision="bfloat16")]
     found = places(tmp_path, made, ["precision"], devices=(1, 2), noise=0, drift=0)
-    assert [(p.name, [round(a.ratio.value, 3) for a in p.arms]) for p in found] == [
-        ("1 device", [1, 0.5]),
-        ("2 devices", [1, 0.833]),
-    ]
+    ratios = {p.name: [round(a.ratio.value, 3) for a in p.arms] for p in found}
+    assert ratios == {"1 device": [1, 0.5], "2 devices": [1, 0.833]}
     rows = {a.point.point: a for p in found for a in p.arms}
     bfloat16 = rows["jit_auto/strong/2/precision=bfloat16"]
     assert bfloat16.base is not None and bfloat16.base.point == "jit_auto/strong/1/precision=bfloat16"
     assert bfloat16.speedup.value == pytest.approx(1.0), "over its own arm on one device, not over the fastest"
 
 
-def test_one_round_has_neither_ratio_nor_verdict(tmp_path: Path) -> None:
+def test_one_round_has_no_ratio_and_unequal_rounds_use_those_in_common(tmp_path: Path) -> None:
     fast = of(tmp_path, fab.precision(), ["precision"], rounds=1)["bfloat16"]
     assert fast.timing.step_s.known and not (fast.ratio.known or fast.gain.known)
     assert fast.verdict == "cannot tell" and "fewer than the 5 shared rounds" in fast.why
-
-
-def test_unequal_rounds_use_those_in_common(tmp_path: Path) -> None:
     made = [fab.arm(0.01, remat="none", rounds=range(6)), fab.arm(0.013, remat="block", rounds=range(2, 8))]
     few = of(tmp_path / "few", made, ["remat"], rounds=8)["block"]
     assert few.ratio.known and not few.ratio.has_interval and few.verdict == "cannot tell"
@@ -120,25 +114,18 @@ def test_phases_are_differences_and_add_up(tmp_path: Path) -> None:
     assert sum(p.step_s.value for p in two.phases) == pytest.approx(two.whole.value)
     assert sum(p.share.value for p in two.phases) == pytest.approx(1)
     assert "They add up" in two.sentence
-    assert (
-        not one.phases[3].above_zero and "Inconclusive, because the interval contains 0: communication." in one.sentence
-    )
+    assert not one.phases[3].above_zero
+    assert "Inconclusive, because the interval contains 0: communication." in one.sentence
 
 
-def test_a_part_that_was_not_measured_is_in_the_next_phase(tmp_path: Path) -> None:
+def test_phases_of_parts_that_were_not_measured_or_are_negative(tmp_path: Path) -> None:
     made = [arm for arm in fab.parts() if arm.levers["part"] != "local"]
     (found,) = lever_results.find_phases(places(tmp_path, made, ["part"], noise=0, drift=0))
     assert [p.name for p in found.phases] == ["forward", "backward", "update + communication"]
     assert found.phases[2].step_s.value == pytest.approx(1e-3)
-
-
-def test_a_negative_phase_does_not_add_up(tmp_path: Path) -> None:
     made = [fab.arm(4e-3, part="forward"), fab.arm(9e-3, part="gradient"), fab.arm(7e-3, part="step")]
     (found,) = lever_results.find_phases(places(tmp_path, made, ["part"], noise=0.001))
     assert "They do not add up: update + communication has a negative time" in found.sentence
-
-
-def test_no_phases_without_two_parts(tmp_path: Path) -> None:
     assert lever_results.find_phases(places(tmp_path / "ladder", fab.ladder(), ["ladder"])) == []
     made = [fab.parts()[0], fab.arm(0.01, part="step", failed="no")]
     assert lever_results.find_phases(places(tmp_path / "one", made, ["part"])) == []
@@ -154,18 +141,36 @@ def test_the_knee_is_the_smallest_batch_near_the_best(tmp_path: Path) -> None:
     assert knee.below_share.value == pytest.approx(rate[256] / rate[1024], rel=0.01) and rate[256] / rate[1024] < 0.9
 
 
-def test_a_throughput_that_still_grows_has_no_knee_yet(tmp_path: Path) -> None:
+def test_a_throughput_that_still_grows_or_only_falls_has_no_knee(tmp_path: Path) -> None:
     (place,) = places(tmp_path, fab.batch()[:4], ["batch"])
     knee = lever_results.knee(place)
     assert knee is not None and knee.rising
     assert lever_results.knee(places(tmp_path / "two", fab.batch()[:2], ["batch"])[0]) is None
-
-
-def test_a_smallest_batch_that_is_best_has_no_smaller_ones(tmp_path: Path) -> None:
     made = [fab.arm(1e-3 * (n / 256) ** 1.5, batch=n) for n in (256, 512, 1024)]
     found = places(tmp_path, made, ["batch"], noise=0.001)
     (text,) = lever_results.headlines("batch", found)
     assert text.startswith("Throughput is best at batch 256 (") and text.endswith("; no smaller batch was measured.")
+
+
+def batches(*step_s: float) -> list[fab.Made]:
+    return [fab.arm(each, batch=256 * 2**i) for i, each in enumerate(step_s)]
+
+
+def test_a_larger_batch_that_may_be_as_fast_is_not_called_slower(tmp_path: Path) -> None:
+    equal = places(tmp_path / "equal", batches(1e-3, 2.01e-3, 4.4e-3), ["batch"], noise=0.02)
+    (text,) = lever_results.headlines("batch", equal)
+    assert text.startswith("Throughput is best at batch 256 (")
+    assert text.endswith("cannot tell whether batch 512 is slower: the interval of the ratio contains 1.")
+    (text,) = lever_results.headlines("batch", places(tmp_path / "slower", batches(1e-3, 2.2e-3, 4.4e-3), ["batch"]))
+    assert "cannot tell" not in text
+
+
+def test_a_throughput_that_grows_by_about_a_tenth_is_inconclusive(tmp_path: Path) -> None:
+    grows = "Throughput still grows at the largest batch, 1024: no knee."
+    doubt = " Inconclusive: an interval contains 90 %, so the knee may be a neighbouring batch."
+    for step_s, words in ((2 * 0.89, grows + doubt), (2 * 0.6, grows)):
+        found = places(tmp_path / str(step_s), batches(1e-3, 1.4e-3, 1.4e-3 * step_s), ["batch"], noise=0.02)
+        assert lever_results.headlines("batch", found) == [words]
 
 
 def test_percentiles_are_of_single_calls(tmp_path: Path) -> None:
@@ -177,9 +182,6 @@ def test_percentiles_are_of_single_calls(tmp_path: Path) -> None:
     assert one.p50.value == pytest.approx(np.median(samples), rel=1e-3)
     assert one.p99.value == np.quantile(samples, 0.99, method="inverted_cdf")
     assert one.p50.lo <= one.p50.value <= one.p50.hi < one.p99.hi
-
-
-def test_too_few_calls_have_no_p99_and_long_blocks_no_latency(tmp_path: Path) -> None:
     few = fab.arm(1e-3, batch=1, part="inference", steps=1, blocks=10)
     long = fab.arm(1e-3, batch=2, part="inference", steps=20, blocks=40)
     (place,) = places(tmp_path, [few, long], ["batch"])
@@ -197,9 +199,6 @@ def test_the_weighted_quantile_is_that_of_the_repeated_samples() -> None:
         for weights, value in zip(draws.weights[:40], found, strict=False):
             repeated = np.repeat(samples, weights.astype(int)[owners])
             assert value == np.quantile(repeated, q, method="inverted_cdf")
-
-
-def test_a_draw_without_samples_says_nothing() -> None:
     assert math.isnan(bootstrap.quantile(np.ones(2), np.zeros(2, int), np.zeros((1, 1)), 0.5)[0])
 
 
@@ -233,15 +232,11 @@ def test_the_law_of_depth_is_fitted_in_logarithms(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"rows": [{"remat": 1}]}', json.dumps({"tried": 3})])
 def test_damaged_files_end_in_one_sentence(tmp_path: Path, text: str) -> None:
-    for name, read in (("search.json", studies.read_search), ("remat_law.json", studies.read_remat_law)):
+    readers = {"search.json": studies.read_search, "remat_law.json": studies.read_remat_law}
+    for name, read in {**readers, studies.LONGEST: studies.read_longest}.items():
         (tmp_path / name).write_text(text)
         with pytest.raises(UserError, match=f"{name} is damaged"):
             read(tmp_path)
-
-
-@pytest.fixture
-def found(tmp_path: Path) -> RunReport:
-    return run_report.find(RunFolder(fab.folder(tmp_path / "run", "sharing")))
 
 
 def test_jains_index() -> None:
@@ -249,7 +244,8 @@ def test_jains_index() -> None:
     assert lever_results.jain(rates).tolist() == pytest.approx([1, 0.5, 16 / 20])
 
 
-def test_the_throughput_is_of_all_and_the_time_of_the_slowest(found: RunReport) -> None:
+def test_sharing_has_the_throughput_of_all_and_the_time_of_the_slowest(tmp_path: Path) -> None:
+    found = run_report.find(RunFolder(fab.folder(tmp_path, "sharing")))
     alone, both, four = found.rows
     assert both.ratio.value == pytest.approx(1.6, rel=0.02)
     assert both.gain.value == pytest.approx(2 / 1.6, rel=0.02) and both.verdict == "faster"
@@ -262,14 +258,10 @@ def test_the_throughput_is_of_all_and_the_time_of_the_slowest(found: RunReport) 
     assert shared.fairness.value == pytest.approx((1 + 4 / 3) ** 2 / (2 * (1 + 16 / 9)))
     assert four.gain.value == pytest.approx(1, rel=0.02) and lever_results.sharing_of(four).fairness.value == 1  # type: ignore[union-attr]
     assert stragglers.of(both) is None, "each waits for nobody"
-
-
-def test_it_is_said_and_drawn(found: RunReport) -> None:
     said, _ = found.headlines
     assert said.startswith("2 trainings at once: 1.2") and said.endswith("index of their rates is 0.980.")
-    with canvas.style():
-        figure = build.figures()["sharing"].draw(found)
-    assert figure is not None and [axes.get_xlabel() for axes in figure.axes] == 3 * ["trainings at once"]
+    figure = drawn(build.figures()["sharing"], found)
+    assert [axes.get_xlabel() for axes in figure.axes] == 3 * ["trainings at once"]
     dots = [line for line in figure.axes[1].lines if line.get_marker() == "."]
     assert [len(line.get_ydata()) for line in dots] == [2, 4]
     assert list(dots[0].get_ydata()) == pytest.approx([1.6, 1.2], rel=0.02)
@@ -278,9 +270,7 @@ def test_it_is_said_and_drawn(found: RunReport) -> None:
 def test_trainings_with_and_without_mps_are_two_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(fab.RUNS, "sharing", (fab.sharing_mps, ["trainings"]))
     run = run_report.find(RunFolder(fab.folder(tmp_path / "run", "sharing")))
-    with canvas.style():
-        figure = build.figures()["sharing"].draw(run)
-    assert figure is not None
+    figure = drawn(build.figures()["sharing"], run)
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()][:2] == ["without MPS", "with MPS"]
     # Of the times over alone: 1, 1.6 and 4 without, 1.2 and 2 with.

@@ -90,10 +90,12 @@ def test_two_clocks(tmp_path: Path, case: str) -> None:
     assert reason in gate(row, gates.TWO_CLOCKS).reason
 
 
-def test_noise_is_no_disagreement(tmp_path: Path) -> None:
+def test_noise_is_no_disagreement_and_a_single_round_is_judged_by_its_values(tmp_path: Path) -> None:
     made = fab.matmul(1024, call_s=0.02, loop_s=0.028)
     assert judged(tmp_path / "a", gates.TWO_CLOCKS, made, noise=0.001) is False
     assert judged(tmp_path / "b", gates.TWO_CLOCKS, made, noise=0.25) is True
+    assert judged(tmp_path / "a", gates.TWO_CLOCKS, fab.matmul(1024, call_s=0.02, loop_s=1e-4), rounds=1) is False
+    assert judged(tmp_path / "b", gates.TWO_CLOCKS, fab.matmul(1024, call_s=0.02), rounds=1) is True
 
 
 def timed(path: Path, made: fab.Made, **times: list[float]) -> Row:
@@ -115,11 +117,6 @@ def test_a_loop_that_noise_hides_tells_nothing(tmp_path: Path) -> None:
     assert row.loop_s.value == pytest.approx(1e-6) and row.loop_s.lo < 0
     found = gate(row, gates.TWO_CLOCKS)
     assert found.passed is None and "unknown" in found.reason and row.gate_reason == found.reason
-
-
-def test_a_single_round_is_judged_by_its_values(tmp_path: Path) -> None:
-    assert judged(tmp_path / "a", gates.TWO_CLOCKS, fab.matmul(1024, call_s=0.02, loop_s=1e-4), rounds=1) is False
-    assert judged(tmp_path / "b", gates.TWO_CLOCKS, fab.matmul(1024, call_s=0.02), rounds=1) is True
 
 
 def test_one_round_may_have_been_disturbed(tmp_path: Path) -> None:
@@ -222,27 +219,18 @@ def test_operations_of_integers_are_no_flops(tmp_path: Path) -> None:
     assert "100 GOP/s, this machine's best int8 matmul on 1 core" in row.peak_note and "FLOP" not in row.gate_reason
 
 
-def test_one_known_ceiling_is_enough_to_judge_by(tmp_path: Path) -> None:
-    cards = fab.card()
-    cards["peaks"] = [p for p in cards["peaks"] if p["quantity"] == "flop_per_s"]
-    assert judged(tmp_path, gates.BELOW_PEAK, fab.matmul(8192, call_s=12.0), machine=cards) is True
-
-
-def test_the_roofline_says_what_a_call_needs(tmp_path: Path) -> None:
-    (row,) = analyse(tmp_path, fab.stream("copy", BIG, bytes_per_s=2e10), machine=fab.card())
-    assert "8e+08 bytes need 80.0 ms" in gate(row, gates.ROOFLINE).reason
-
-
-def test_without_a_card_nothing_is_known_of_a_cpu(tmp_path: Path) -> None:
+def test_what_is_known_of_the_ceilings_decides_what_is_judged(tmp_path: Path) -> None:
     (row,) = analyse(tmp_path, fab.matmul(2048, call_s=0.2))
     found = gate(row, gates.BELOW_PEAK)
     assert found.passed is None and "this machine has no profile" in found.reason
     assert row.gate == "passed" and row.gate_reason == found.reason
-
-
-def test_work_without_flops_and_bytes_has_no_ceiling(tmp_path: Path) -> None:
     (row,) = analyse(tmp_path, fab.kernel("empty", 1, call_s=8e-6, flops=None, bytes_moved=None), machine=fab.card())
     assert gate(row, gates.BELOW_PEAK).passed is None and "neither FLOPs nor bytes" in row.gate_reason
+    (row,) = analyse(tmp_path, fab.stream("copy", BIG, bytes_per_s=2e10), machine=fab.card())
+    assert "8e+08 bytes need 80.0 ms" in gate(row, gates.ROOFLINE).reason
+    cards = fab.card()
+    cards["peaks"] = [p for p in cards["peaks"] if p["quantity"] == "flop_per_s"]
+    assert judged(tmp_path, gates.BELOW_PEAK, fab.matmul(8192, call_s=12.0), machine=cards) is True
 
 
 def test_not_negative(tmp_path: Path) -> None:
@@ -255,15 +243,11 @@ def test_not_negative(tmp_path: Path) -> None:
         assert judged(tmp_path / name, gates.POSITIVE, made, noise=0.001) is passed, name
 
 
-def test_blocks_that_shrink_with_their_length_are_negative(tmp_path: Path) -> None:
+def test_blocks_that_shrink_with_their_length_are_negative_and_in_some_rounds_noise(tmp_path: Path) -> None:
     """2 K calls are faster than K in every round: the time of K calls includes something else."""
     made = fab.matmul(64, call_s=1e-4, loop_s=None, impl="numpy")
     row = timed(tmp_path, made, block_s=[0.01] * 5, double_block_s=[0.005] * 5)
     assert "one more call takes -0.00025 s" in gate(row, gates.POSITIVE).reason and row.gate == "refused"
-
-
-def test_blocks_that_shrink_in_some_rounds_are_noise(tmp_path: Path) -> None:
-    made = fab.matmul(64, call_s=1e-4, loop_s=None, impl="numpy")
     row = timed(tmp_path, made, block_s=[0.01] * 5, double_block_s=[0.005, 0.006, 0.009, 0.02, 0.02])
     assert row.timing.clock_ratio.value < 0 and gate(row, gates.POSITIVE).passed is True
 
@@ -303,14 +287,11 @@ def test_a_row_without_a_record_of_its_run_is_not_believed_or_refused(tmp_path: 
     assert row.gate == "passed" and not row.quotable
 
 
-def test_all_reasons_of_a_refusal_are_given(tmp_path: Path) -> None:
+def test_all_reasons_of_a_refusal_are_given_and_launch_is_the_first_remark(tmp_path: Path) -> None:
     (row,) = analyse(tmp_path, fab.matmul(1024, call_s=0.02, loop_s=1e-7, wrong=3, zeros=1.0))
     refused = [g.name for g in row.gates if g.passed is False]
     assert refused == [gates.TWO_CLOCKS, gates.INPUTS, gates.RIGHT]
     assert all(f"{name}: " in row.gate_reason for name in refused)
-
-
-def test_launch_is_the_first_remark(tmp_path: Path) -> None:
     (row,) = analyse(tmp_path, fab.kernel(**TANH, call_s=8e-6, loop_s=1e-6, wrong=None))
     assert row.gate == "passed" and row.gate_reason.startswith("launch-bound")
 
@@ -383,13 +364,15 @@ def test_flops_in_a_library_without_a_count_are_unknown_on_a_gpu(tmp_path: Path,
 
 @pytest.mark.parametrize("kind", ["cpu", "NVIDIA H200"])
 def test_times_divided_by_a_thousand(tmp_path: Path, kind: str) -> None:
-    lie = of_rounds(
-        lambda each: dataclasses.replace(
-            each, **{name: tuple(s / 1e6 for s in getattr(each, name)) for name in ("block_s", "double_block_s")}
-        )
-    )
+    single, double = scaled("block_s", 1e-6), scaled("double_block_s", 1e-6)
     machine = CARD if kind == "cpu" else None
-    rows = told(tmp_path, lie, machine=machine, device_kind=kind, platform="cpu" if kind == "cpu" else "gpu")
+    rows = told(
+        tmp_path,
+        lambda point: single(double(point)),
+        machine=machine,
+        device_kind=kind,
+        platform="cpu" if kind == "cpu" else "gpu",
+    )
     assert {tuple(refusals(row)) for row in rows.values()} == {(gates.BELOW_PEAK,)}
     assert ("machine profile is wrong" if kind == "cpu" else "impossible") in rows["shard_map/strong/2"].gate_reason
     no_claim(rows)
@@ -459,8 +442,3 @@ def test_a_machine_that_is_noisier_than_the_claim_has_no_headline(tmp_path: Path
     rows = told(tmp_path, lambda point: slower(point) if point.point == "shard_map/weak/1" else point)
     (sentence,) = headlines(list(rows.values()), headline.controls(list(rows.values())))
     assert "the A/A spread (same program measured twice) is up to 17 %" in sentence
-
-
-def test_a_smoke_run_has_no_headline(tmp_path: Path) -> None:
-    rows = told(tmp_path, rounds=2)
-    assert "a confidence interval needs" in headlines(list(rows.values()))[0]

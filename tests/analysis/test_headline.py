@@ -71,9 +71,11 @@ def test_the_share_is_that_of_the_rate_that_is_reported(tmp_path: Path) -> None:
     assert float(percent) == pytest.approx(first_number(sentence, "GFLOP/s"), abs=0.6)
 
 
-def test_integer_operations_are_no_flops(tmp_path: Path) -> None:
+def test_integer_operations_are_no_flops_and_a_stream_names_its_own_experiment(tmp_path: Path) -> None:
     (sentence,) = said(tmp_path, "matmul", [fab.matmul(1024, call_s=0.02, dtype="int8")])
     assert first_number(sentence, "GOP/s") == pytest.approx(107, rel=0.05) and "FLOP" not in sentence
+    (sentence,) = said(tmp_path, "stream", [fab.stream("triad", 2**25, bytes_per_s=1e10, experiment="mine")])
+    assert sentence.startswith("mine float32 on 1 core: ")
 
 
 def test_stream_tells_memory_from_caches(tmp_path: Path) -> None:
@@ -84,11 +86,6 @@ def test_stream_tells_memory_from_caches(tmp_path: Path) -> None:
     memory, cache = sentence.split("; ")
     assert "from memory, triad of" in memory and first_number(memory, "GB/s") == pytest.approx(12, rel=0.05)
     assert "from caches, triad of 1.5 MiB" in cache and first_number(cache, "GB/s") == pytest.approx(60, rel=0.05)
-
-
-def test_a_headline_of_streams_names_its_own_experiment(tmp_path: Path) -> None:
-    (sentence,) = said(tmp_path, "stream", [fab.stream("triad", 2**25, bytes_per_s=1e10, experiment="mine")])
-    assert sentence.startswith("mine float32 on 1 core: ")
 
 
 def test_dispatch_is_seconds_per_call(tmp_path: Path) -> None:
@@ -121,16 +118,13 @@ def test_linalg_is_compared_with_each_host_library(tmp_path: Path) -> None:
     assert "jit vs scipy" in scipy_ and first_number(scipy_, "x") == pytest.approx(0.25, rel=0.03)
 
 
-def test_transfer_is_the_least_over_all_pairs(tmp_path: Path) -> None:
+def test_transfer_is_the_least_over_all_pairs_and_of_the_table(tmp_path: Path) -> None:
     pairs = [("cpu:0", "cpu:1", 8e9), ("cpu:1", "cpu:0", 5e9), ("cpu:0", "cpu:2", 8e9)]
     made = [fab.transfer("device_to_device", 64 * MI, a, b, call_s=64 * MI / rate) for a, b, rate in pairs]
     made.append(fab.transfer("device_to_device", MI, "cpu:0", "cpu:1", call_s=1.0))
     (sentence,) = said(tmp_path, "transfer", made)
     assert first_number(sentence, "GB/s") == pytest.approx(5, rel=0.05)
     assert "64 MiB" in sentence and "at least, over 3 pairs; the slowest is cpu:1->cpu:0" in sentence
-
-
-def test_the_slowest_pair_is_the_one_of_the_table(tmp_path: Path) -> None:
     pairs = [("cpu:0", "cpu:1"), ("cpu:1", "cpu:0"), ("cpu:0", "cpu:2"), ("cpu:2", "cpu:0")]
     made = [fab.transfer("device_to_device", 64 * MI, a, b, call_s=8e-3) for a, b in pairs]
     found = rows(tmp_path, made, view="transfer", rounds=5, noise=0.2)
@@ -148,7 +142,7 @@ def test_a_line_that_misses_the_times_has_no_alpha_in_a_headline(tmp_path: Path)
     assert first_number(sentence, "µs") == pytest.approx(100, rel=0.05)
 
 
-def test_groups_are_compared_at_a_payload_that_all_have(tmp_path: Path) -> None:
+def test_groups_are_compared_at_a_payload_that_all_have_and_the_slowest_is_named(tmp_path: Path) -> None:
     sizes = [4**k for k in range(5, 14)]
     made = fab.alpha_beta("all_gather", 4, sizes, alpha_s=1e-4, beta=6e9, mesh="4x4", axis="x")
     made += fab.alpha_beta("all_gather", 4, sizes[:-3], alpha_s=1e-4, beta=6.5e9, mesh="4x4", axis="y")
@@ -156,6 +150,11 @@ def test_groups_are_compared_at_a_payload_that_all_have(tmp_path: Path) -> None:
     assert "along x of 4x4, the slowest of 2 groups: " in sentence and "at 1 MiB" in sentence
     (alone,) = said(tmp_path / "b", "collectives", made[:9])
     assert "on 4 devices along x of 4x4: " in alone and "at 64 MiB" in alone
+    made = fab.alpha_beta("all_gather", 4, sizes, alpha_s=2e-5, beta=6e9, mesh="4x4", axis="x")
+    made += fab.alpha_beta("all_gather", 4, sizes, alpha_s=2e-5, beta=1e9, mesh="4x4", axis="y")
+    (sentence,) = said(tmp_path / "c", "collectives", made)
+    assert "along y of 4x4, the slowest of 2 groups: " in sentence
+    assert first_number(sentence, "MB/s") == pytest.approx(750, rel=0.05)
 
 
 def test_collectives_have_bus_bandwidth_of_the_largest_payload_and_alpha(tmp_path: Path) -> None:
@@ -170,22 +169,10 @@ def test_collectives_have_bus_bandwidth_of_the_largest_payload_and_alpha(tmp_pat
     assert first_number(sentence, "µs") == pytest.approx(20, rel=0.05) and sentence.endswith("(alpha).")
 
 
-def test_collectives_along_axes_name_the_slowest(tmp_path: Path) -> None:
-    sizes = [4**k for k in range(5, 14)]
-    made = fab.alpha_beta("all_gather", 4, sizes, alpha_s=2e-5, beta=6e9, mesh="4x4", axis="x")
-    made += fab.alpha_beta("all_gather", 4, sizes, alpha_s=2e-5, beta=1e9, mesh="4x4", axis="y")
-    (sentence,) = said(tmp_path, "collectives", made)
-    assert "along y of 4x4, the slowest of 2 groups: " in sentence
-    assert first_number(sentence, "MB/s") == pytest.approx(750, rel=0.05)
-
-
-def test_a_run_of_oversubscribed_groups_has_no_headline(tmp_path: Path) -> None:
+def test_oversubscribed_groups_and_one_device_have_no_headline(tmp_path: Path) -> None:
     made = fab.alpha_beta("all_reduce", 8, [4**k for k in range(5, 9)], alpha_s=2e-5, beta=1e9, oversubscribed=True)
     (sentence,) = said(tmp_path, "collectives", made)
     assert sentence.startswith("No headline: every group is oversubscribed")
-
-
-def test_one_device_has_no_bus(tmp_path: Path) -> None:
     made = [fab.collective("all_reduce", MI, 1, call_s=1e-3)]
     assert said(tmp_path, "collectives", made) == ["No headline: no group of more than one device passed every gate."]
 
@@ -267,15 +254,12 @@ def test_drift_that_hits_all_points_cancels_in_ratios(tmp_path: Path) -> None:
     assert row.speedup.lo <= row.speedup.value <= row.speedup.hi
 
 
-def test_the_base_is_the_smallest_reportable_count(tmp_path: Path) -> None:
+def test_the_base_is_the_smallest_reportable_count_and_without_one_there_is_no_speedup(tmp_path: Path) -> None:
     rows = analyse(tmp_path, devices=(2, 4, 8), cores=4, law=lambda scaling, n: float(n), noise=0, drift=0)
     row = rows["shard_map/strong/4"]
     assert row.base is not None and row.base.devices == 2
     assert (row.speedup.value, row.efficiency.value) == (pytest.approx(2), pytest.approx(1))
     assert "more devices than cores" in rows["shard_map/strong/8"].notes[0]
-
-
-def test_no_base_no_speedup(tmp_path: Path) -> None:
     row = analyse(tmp_path, devices=(4,), cores=2)["shard_map/strong/4"]
     assert row.timing.step_s.known and not row.speedup.known
     assert any("no speed-up" in note for note in row.notes)
@@ -324,20 +308,14 @@ def late(name: str) -> fabricate.Session:
     return lambda point, round: int(point == name)
 
 
-def test_a_round_of_another_session_is_not_the_base_s_round(tmp_path: Path) -> None:
+def test_a_round_of_another_session_is_not_the_base_s_round_and_gives_no_noise_floor(tmp_path: Path) -> None:
     rows = analyse(tmp_path, session=late("shard_map/strong/8"))
     row = rows["shard_map/strong/8"]
     assert row.speedup.known and not row.speedup.has_interval and not row.efficiency.has_interval
     assert any("0 of its 5 rounds are shared" in note for note in row.notes)
     assert rows["shard_map/strong/4"].speedup.has_interval
-
-
-def test_a_run_continued_as_a_whole_keeps_its_intervals(tmp_path: Path) -> None:
     row = analyse(tmp_path, session=lambda point, round: int(round > 2))["shard_map/strong/8"]
     assert row.paired and row.speedup.has_interval
-
-
-def test_two_sessions_give_no_noise_floor(tmp_path: Path) -> None:
     rows = list(analyse(tmp_path, session=late("shard_map/weak/1")).values())
     assert not headline.controls(rows)
 

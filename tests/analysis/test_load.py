@@ -61,14 +61,11 @@ def test_a_device_that_waits_by_nature_is_judged_by_others_alone(one):
     assert gates.why_contended(dataclasses.replace(one, platform="gpu"), busy) == ""
 
 
-def test_old_records_say_nothing(one):
+def test_old_records_and_a_system_that_names_only_processor_time_say_nothing(one):
     old = dataclasses.replace(QUIET, cpu_s=(), switches=(), others_s=(), steal_s=(), cpus=0)
     for rounds in ((old,), ()):
         assert math.isnan(gates.load_of(dataclasses.replace(one, rounds=rounds)).contended)
     assert gates.why_contended(one, old) == ""
-
-
-def test_a_system_that_names_only_processor_time(one):
     half = dataclasses.replace(QUIET, others_s=(), steal_s=())
     found = gates.load_of(dataclasses.replace(one, rounds=(half,)))
     assert found.contended == 0.0 and math.isnan(found.others) and math.isnan(found.steal)
@@ -80,7 +77,6 @@ def test_impossible_loads_are_damage():
     for wrong in ({"cpu_s": [1.0]}, {"cpu_s": [1.0, -1.0]}, {"steal_s": [0.0, math.nan]}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             schema.from_json({**line, **wrong})
-    older = {
-        name: value for name, value in line.items() if name not in ("cpu_s", "switches", "others_s", "steal_s", "cpus")
-    }
+    newer = ("cpu_s", "switches", "others_s", "steal_s", "cpus")
+    older = {name: value for name, value in line.items() if name not in newer}
     assert schema.from_json(older).cpu_s == ()

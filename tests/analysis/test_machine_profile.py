@@ -53,7 +53,7 @@ def build(path: Path, **facts: Any) -> dict[str, Any]:
     return machine_profile.build([run(path, cases, view, **facts) for view, cases in made.items()])
 
 
-def test_peaks_are_the_best_of_each_dtype_core_count_and_level(tmp_path: Path) -> None:
+def test_a_profile_has_the_best_peaks_launches_links_and_transfers(tmp_path: Path) -> None:
     card = build(tmp_path, rounds=10)
     found = {(p["quantity"], p["cores"], p["level"]): p for p in card["peaks"]}
     expected = {
@@ -66,10 +66,6 @@ def test_peaks_are_the_best_of_each_dtype_core_count_and_level(tmp_path: Path) -
     assert best["lo"] < best["value"] < best["hi"] and best["rounds"] == 5
     assert best["note"] == "selected among 3 on 5 rounds, measured on the other 5"
     assert found["flop_per_s", 1, ""]["note"] == "", "nothing was chosen among one"
-
-
-def test_launches_links_and_transfers(tmp_path: Path) -> None:
-    card = build(tmp_path, rounds=10)
     launched = [(e["op"], e["impl"], round(e["value"] * 1e6)) for e in card["launch"]]
     assert launched == [("empty", "sync", 8), ("empty", "pipelined", 3)]
     two, eight = card["links"]
@@ -84,6 +80,7 @@ def test_launches_links_and_transfers(tmp_path: Path) -> None:
 def test_a_card_is_json_that_is_read_back(tmp_path: Path) -> None:
     card = build(tmp_path, rounds=2)  # too few for intervals
     path = tmp_path / machine_profile.NAME
+    assert machine_profile.read(path) is None
     path.write_text(json.dumps(card, allow_nan=False))
     assert machine_profile.read(path) == card
     assert card["peaks"][0]["lo"] is None and "on the same rounds" in card["peaks"][0]["note"]
@@ -131,13 +128,16 @@ def test_refused_wrong_and_partial_rows_make_no_peak(tmp_path: Path) -> None:
     assert [p["shape"] for p in card["peaks"]] == ["512x512x512"]
 
 
-def test_runs_of_two_machines_make_no_card(tmp_path: Path) -> None:
+def test_runs_of_two_machines_or_none_or_a_training_make_no_card(tmp_path: Path) -> None:
     one = run(tmp_path, matmuls(), "matmul")
     other = run(tmp_path, streams(), "stream", manifest={"cpu_model": "Another CPU", "cores": 4})
     with pytest.raises(UserError, match="different machines.*processor 'Fabricated CPU', here 'Another CPU'"):
         machine_profile.build([one, other])
     with pytest.raises(UserError, match="at least one run"):
         machine_profile.build([])
+    tmp_path.joinpath(store.MANIFEST).write_text(json.dumps({"plan": {"points": []}}))
+    with pytest.raises(UserError, match="no plan of cases"):
+        machine_profile.build([RunFolder(tmp_path)])
 
 
 @pytest.mark.parametrize(
@@ -154,16 +154,8 @@ def test_the_card_belongs_to_its_machine(change: dict[str, Any], said: str) -> N
     card = fab.card()
     why = machine_profile.matches(card, {**card["machine"], **change})
     assert said in why and bool(why) == bool(said)
-
-
-def test_the_number_of_accelerators_is_compared() -> None:
-    card = fab.card()
     card["machine"] |= {"platform": "gpu", "device_kind": "NVIDIA H200"}
     assert "devices 8, here 4" in machine_profile.matches(card, {**card["machine"], "devices": 4})
-
-
-def test_no_file_is_no_card(tmp_path: Path) -> None:
-    assert machine_profile.read(tmp_path / machine_profile.NAME) is None
 
 
 @pytest.mark.parametrize(
@@ -218,8 +210,7 @@ def test_an_edited_peak_is_not_believed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(FIGURES.rglob(machine_profile.NAME)), ids=lambda path: path.parent.name)
 def test_the_committed_profiles_are_read(path: Path) -> None:
-    card = machine_profile.read(path)
-    assert card is not None
+    assert machine_profile.read(path) is not None
 
 
 def test_ceilings_of_a_cpu_are_measured_on_as_many_cores() -> None:
@@ -285,21 +276,13 @@ def test_where_a_working_set_lies(working_set: int, cache: int | None, expected:
     assert roofline.memory_level(working_set, cache) == expected
 
 
-def test_a_training_is_no_part_of_a_card(tmp_path: Path) -> None:
-    tmp_path.joinpath(store.MANIFEST).write_text(json.dumps({"plan": {"points": []}}))
-    with pytest.raises(UserError, match="no plan of cases"):
-        machine_profile.build([RunFolder(tmp_path)])
-
-
 def test_a_card_made_on_a_busy_machine_says_so() -> None:
-    quiet = fab.card(
-        peaks=[fab.peak("flop_per_s", 1, 1e11, op="matmul"), fab.peak("flop_per_s", 2, 1.9e11, op="matmul")]
-    )
-    assert machine_profile.doubts(quiet) == []
-    busy = fab.card(
-        peaks=[fab.peak("flop_per_s", 1, 1e11, op="matmul"), fab.peak("flop_per_s", 2, 0.8e11, op="matmul")]
-    )
-    assert "on 2 cores is hardly faster than on one" in machine_profile.doubts(busy)[0]
+    def of_two_cores(rate: float) -> list[str]:
+        peaks = [fab.peak("flop_per_s", cores, value, op="matmul") for cores, value in ((1, 1e11), (2, rate))]
+        return machine_profile.doubts(fab.card(peaks=peaks))
+
+    assert of_two_cores(1.9e11) == []
+    assert "on 2 cores is hardly faster than on one" in of_two_cores(0.8e11)[0]
     wide = fab.card(peaks=[fab.peak("bytes_per_s", 1, 1e10, op="triad", level="memory", hi=2e10)])
     assert "reached 2.0 times its own peak" in machine_profile.doubts(wide)[0]
     chip = fab.card(peaks=[fab.peak("flop_per_s", 16, 1e14, op="matmul", platform="gpu", hi=2e14)])

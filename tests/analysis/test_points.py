@@ -20,16 +20,8 @@ from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 
 NAME = "shard_map/strong/1"
-PLAN = [
-    {
-        "point": NAME,
-        "strategy": "shard_map",
-        "scaling": "strong",
-        "devices": 1,
-        "global_batch": 256,
-        "oversubscribed": False,
-    }
-]
+PLACE = {"strategy": "shard_map", "scaling": "strong", "devices": 1, "global_batch": 256}
+PLAN = [{"point": NAME, **PLACE, "oversubscribed": False}]
 
 
 def _round(number: int, **changes: object) -> schema.RoundRecord:
@@ -40,10 +32,7 @@ def _round(number: int, **changes: object) -> schema.RoundRecord:
     return dataclasses.replace(record, **changes)  # type: ignore[arg-type]
 
 
-FAILURE = schema.FailureRecord(
-    point=NAME, experiment="cnn", strategy="shard_map", scaling="strong", devices=1, global_batch=256, stage="measure",
-    reason="out of memory",
-)  # fmt: skip
+FAILURE = schema.FailureRecord(point=NAME, experiment="cnn", **PLACE, stage="measure", reason="out of memory")
 
 
 def _load(path: Path, *records: schema.Record, rounds: int = 2, plan: list | None = None) -> list[points.MeasuredPoint]:
@@ -71,12 +60,7 @@ CASES = {
     "recovered": ((POINT, FAILURE, _round(0), _round(1)), "ok", True, ""),
     "wrong": ((WRONG, _round(0), _round(1)), "ok", False, "differ from those of one"),
     "mended": ((WRONG, AGAIN, _late(0), _late(1)), "ok", True, ""),
-    "mended too late": (
-        (WRONG, _round(0), AGAIN, _late(1)),
-        "ok",
-        False,
-        "in an earlier compile report",
-    ),
+    "mended too late": ((WRONG, _round(0), AGAIN, _late(1)), "ok", False, "in an earlier compile report"),
     "mended in place": ((WRONG, POINT, _round(0), _round(1)), "ok", False, "in an earlier compile report"),
     "wrong at last": ((POINT, _round(0), WRONG_AGAIN), "partial", False, "1 of 2"),
     "retraced": ((POINT, _round(0), _round(1, compilations=2)), "ok", False, "retrace: 2 programs"),
@@ -124,6 +108,10 @@ def test_units_tell_sessions_apart(tmp_path: Path) -> None:
 def test_a_point_the_plan_does_not_know_is_shown(tmp_path: Path) -> None:
     (point,) = _load(tmp_path, POINT, _round(0), rounds=1, plan=[])
     assert point.point == NAME and point.status == "ok"
+    failure = schema.FailureRecord(point="pmap/strong/2", experiment="cnn", devices=2, stage="build", reason="no")
+    fabricate.write(tmp_path, plan=[], records=[failure], rounds=1)
+    (point,) = points.load(RunFolder(tmp_path))
+    assert (point.status, point.devices, point.strategy, point.global_batch) == ("failed", 2, "", 0)
 
 
 @pytest.mark.parametrize("plan", [None, {"points": 3}, {"points": [{}], "rounds": 1}, {"points": [7], "rounds": 1}])
@@ -166,12 +154,9 @@ def test_status_of_a_case(tmp_path: Path, case: str) -> None:
     assert (point.failure is not None) == (status == "failed")
 
 
-def test_an_oversubscribed_case_is_not_reportable(tmp_path: Path) -> None:
+def test_an_oversubscribed_case_is_not_reportable_and_cases_come_in_the_order_of_the_plan(tmp_path: Path) -> None:
     (point,) = load(tmp_path, fab.collective("all_reduce", 1024, 8, call_s=1e-3, oversubscribed=True))
     assert point.status == "ok" and point.check_ok and not point.reportable
-
-
-def test_cases_come_in_the_order_of_the_plan(tmp_path: Path) -> None:
     made = [fab.matmul(n, call_s=1e-4) for n in (512, 64, 128)]
     assert [p.elements for p in load(tmp_path, *made)] == [512, 64, 128]
 
@@ -188,11 +173,6 @@ def test_cases_that_the_plan_does_not_know_are_shown(tmp_path: Path) -> None:
     measured, failed = points.load_cases(RunFolder(path))
     assert (measured.op, measured.status, measured.devices) == ("matmul", "ok", 1)
     assert (failed.op, failed.status, failed.elements) == ("tanh", "failed", None)
-
-
-def test_sessions_are_told_apart(tmp_path: Path) -> None:
-    (point,) = load(tmp_path, fab.matmul(64, call_s=1e-4), session=lambda point, r: r // 3, rounds=4)
-    assert point.units == ((0, 0), (0, 1), (0, 2), (1, 3))
 
 
 def test_an_earlier_wrong_result_is_not_excused_by_a_later_right_one(tmp_path: Path) -> None:
@@ -225,18 +205,7 @@ def test_records_of_another_kind_are_refused(tmp_path: Path) -> None:
         points.load_cases(RunFolder(training))
 
 
-def test_a_failed_training_point_that_the_plan_does_not_know_is_shown(tmp_path: Path) -> None:
-    failure = schema.FailureRecord(point="pmap/strong/2", experiment="cnn", devices=2, stage="build", reason="no")
-    fabricate.write(tmp_path, plan=[], records=[failure], rounds=1)
-    (point,) = points.load(RunFolder(tmp_path))
-    assert (point.status, point.devices, point.strategy, point.global_batch) == ("failed", 2, "", 0)
-
-
-PASSPORT = fabricate.point_record()
-ROUND = schema.RoundRecord(
-    point=PASSPORT.point, round=0, steps=5, block_s=(0.1, 0.1), double_block_s=(0.2,), warmup_block_s=(0.1,),
-    settled=True, compilations=0, worker="session0/w", counted=25,
-)  # fmt: skip
+ROUND = _round(0, block_s=(0.1, 0.1), warmup_block_s=(0.1,), worker="session0/w", counted=25)
 
 
 def at(second: float) -> str:
@@ -244,10 +213,7 @@ def at(second: float) -> str:
 
 
 def checked(path: Path, *records: schema.Record) -> tuple[bool | None, str]:
-    place = {name: getattr(PASSPORT, name) for name in ("strategy", "scaling", "devices", "global_batch")}
-    plan = [{"point": PASSPORT.point, **place, "oversubscribed": False}]
-    fabricate.write(path, plan=plan, records=records, rounds=1)
-    (point,) = points.load(RunFolder(path))
+    (point,) = _load(path, *records, rounds=1)
     return point.check_ok, point.reason
 
 
@@ -258,7 +224,7 @@ def test_blocks_take_no_longer_than_the_time_between_two_lines(
     tmp_path: Path, passed_s: float, session: int, ok: bool
 ) -> None:
     """A slower base would make every efficiency higher. Two sessions have no time in common."""
-    first = dataclasses.replace(PASSPORT, time=at(0), worker="session0/w")
+    first = dataclasses.replace(POINT, time=at(0), worker="session0/w")
     timed = dataclasses.replace(ROUND, time=at(passed_s), worker=f"session{session}/w")
     found, reason = checked(tmp_path, first, timed)
     assert found is ok
@@ -268,22 +234,22 @@ def test_blocks_take_no_longer_than_the_time_between_two_lines(
 
 def test_a_time_that_is_none_is_damage(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="damaged"):
-        checked(tmp_path, PASSPORT, dataclasses.replace(ROUND, time="yesterday"))
+        checked(tmp_path, POINT, dataclasses.replace(ROUND, time="yesterday"))
 
 
 @pytest.mark.parametrize(("counted", "ok"), [(25, True), (0, True), (24, False), (50, False)])
 def test_twice_the_steps_in_the_same_blocks_are_not_counted(tmp_path: Path, counted: int, ok: bool) -> None:
-    found, reason = checked(tmp_path, PASSPORT, dataclasses.replace(ROUND, counted=counted))
+    found, reason = checked(tmp_path, POINT, dataclasses.replace(ROUND, counted=counted))
     assert found is ok
     assert ok or f"the state counted {counted} updates, and the blocks of round 0 have 25 steps" in reason
 
 
 @pytest.mark.parametrize(("rows", "ok"), [(0, True), (2, True), (1, False), (3, False)])
 def test_the_times_of_a_process_are_not_left_out(tmp_path: Path, rows: int, ok: bool) -> None:
-    found, reason = checked(
-        tmp_path,
-        dataclasses.replace(PASSPORT, processes=2),
+    two, timed = (
+        dataclasses.replace(POINT, processes=2),
         dataclasses.replace(ROUND, process_block_s=(ROUND.block_s,) * rows),
     )
+    found, reason = checked(tmp_path, two, timed)
     assert found is ok
     assert ok or f"processes: round 0 has {rows} of 2 processes" in reason

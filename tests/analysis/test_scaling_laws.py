@@ -43,15 +43,16 @@ def test_usl_is_recovered(tmp_path: Path) -> None:
 def test_exact_speedups_give_the_exact_share(serial: float) -> None:
     n = np.array([1.0, 2, 4, 8])
     for name in ("Amdahl", "Gustafson"):
-        assert scaling_laws._solve(scaling_laws._LAWS[name], n, scaling_laws.predict(name, n, serial)) == pytest.approx(
-            [serial], abs=1e-9
-        )
+        found = scaling_laws._solve(scaling_laws._LAWS[name], n, scaling_laws.predict(name, n, serial))
+        assert found == pytest.approx([serial], abs=1e-9)
 
 
-def test_superlinear_points_are_not_described(tmp_path: Path) -> None:
+def test_superlinear_points_are_not_described_and_ideal_ones_by_the_bound(tmp_path: Path) -> None:
     """A share of 0 [0, 0] would be an answer; the law has none."""
     found = fit(tmp_path, law=lambda scaling, n: n**1.02)["Amdahl"]
     assert found.why_not == "s = 0 is at its bound, so this law does not describe the run" and not found.parameters
+    ((_, _, serial),) = fit(tmp_path, law=lambda scaling, n: float(n), noise=0, drift=0)["Amdahl"].parameters
+    assert serial.value == pytest.approx(0, abs=1e-9)
 
 
 def test_more_devices_that_are_slower_are_no_serial_share(tmp_path: Path) -> None:
@@ -59,14 +60,8 @@ def test_more_devices_that_are_slower_are_no_serial_share(tmp_path: Path) -> Non
     found = fit(tmp_path, law=lambda scaling, n: n**-0.3, noise=0.002)
     for law in ("Amdahl", "Gustafson"):
         assert found[law].why_not == "s = 1 is at its bound, so this law does not describe the run"
-    assert any(
-        "no fit for shard_map, s = 1 is at its bound" in said for said in scaling_laws.sentences(list(found.values()))
-    )
-
-
-def test_an_ideal_run_is_described_by_its_bound(tmp_path: Path) -> None:
-    ((_, _, serial),) = fit(tmp_path, law=lambda scaling, n: float(n), noise=0, drift=0)["Amdahl"].parameters
-    assert serial.value == pytest.approx(0, abs=1e-9)
+    said = scaling_laws.sentences(list(found.values()))
+    assert any("no fit for shard_map, s = 1 is at its bound" in sentence for sentence in said)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,5 @@ def test_intervals_contain_the_line_that_was_simulated():
     random = np.random.default_rng(0)
     found = [coverage.covered(coverage.simulate(random, PROCESS), DRAWS) for _ in range(10)]
     assert np.sum(found, axis=0).min() >= 7  # of 95 %, fewer are less likely than 1 in 1,000
-
-
-def test_intervals_of_slower_times_contain_neither():
     times = coverage.simulate(np.random.default_rng(0), PROCESS)
     assert coverage.covered(1.5 * times, DRAWS) == (False, False)

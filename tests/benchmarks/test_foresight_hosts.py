@@ -18,12 +18,17 @@ BYTES = 246_832  # 4 of each of 61,706 parameters, the loss and the accuracy, in
 SENT_S = 12 * 1e-4 + BYTES / 1e8
 
 
+def card(folder: Path) -> None:
+    """The machine profile with its link."""
+    link = {**LINK, "alpha_s": 1e-4, "beta_bytes_per_s": 1e8, "bus_bytes_per_s": 1e8}
+    store.write_json(folder / "machine.json", fabricate_cases.card(links=[link]))
+
+
 def rate(folder: Path, name: str, communication: float) -> None:
     """A training with this factor of communication, and the machine profile with its link."""
     lost = {2: Loss(communication=communication)}
     fabricate_losses.folder(folder / name / "cnn", lost, noise=0.0005, sent=(BYTES,))
-    card = fabricate_cases.card(links=[{**LINK, "alpha_s": 1e-4, "beta_bytes_per_s": 1e8, "bus_bytes_per_s": 1e8}])
-    store.write_json(folder / name / "machine.json", card)
+    card(folder / name)
 
 
 def test_the_forecast_is_the_step_of_one_and_what_the_card_says_of_the_messages(tmp_path: Path) -> None:
@@ -46,8 +51,7 @@ def test_the_neighbour_at_work_is_in_the_forecast_that_is_judged(tmp_path: Path)
     lost = {2: Loss(machine=0.8, communication=step_s / (step_s + SENT_S), collectives=SENT_S / step_s)}
     folder = tmp_path / "100mbit"
     fabricate_losses.folder(folder / "cnn", lost, noise=0.0005, drift=0.0, sent=(BYTES,), scalings=("weak",))
-    card = fabricate_cases.card(links=[{**LINK, "alpha_s": 1e-4, "beta_bytes_per_s": 1e8, "bus_bytes_per_s": 1e8}])
-    store.write_json(folder / "machine.json", card)
+    card(folder)
     (one,) = foresight_hosts.read(tmp_path)
     assert one.judged is one.both_busy
     assert one.over(one.both_busy) == pytest.approx(1, abs=0.01)

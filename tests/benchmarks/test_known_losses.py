@@ -66,10 +66,6 @@ def test_the_effect_of_a_wait_on_each_time() -> None:
     for local, counted in ((0.016, 0.017), (0.024, 0.024), (0.05, 0.027)):  # a wait is in the local step at most once
         late = plain.with_loss("late", dataclasses.replace(plain, local=local))
         assert (late.local, late.step) == pytest.approx((counted, 0.028))
-
-
-def test_a_wait_of_the_whole_step_is_added_to_the_parts_of_its_own_run() -> None:
-    plain = Times(one=0.03, alone=0.016, local=0.017, communication=0.001, step=0.018)
     faster = dataclasses.replace(plain, local=0.015, step=0.027)
     heard = plain.with_loss("heard", faster, 0.011)
     assert (heard.local, heard.step) == pytest.approx((0.015, 0.027))

@@ -52,7 +52,6 @@ def test_the_interval_holds_the_truth() -> None:
 
 
 def test_geometric_mean() -> None:
-    mean = geometric_mean(
-        [Ratio("a", "", 4.0, np.full(DRAWS, 4.0), 15), Ratio("b", "", 0.25, np.full(DRAWS, 0.25), 12)]
-    )
+    four, quarter = (Ratio("a", "", x, np.full(DRAWS, x), rounds) for x, rounds in ((4.0, 15), (0.25, 12)))
+    mean = geometric_mean([four, quarter])
     assert np.isclose(mean.middle, 1) and np.allclose(mean.interval(), 1) and mean.rounds == 12

@@ -57,17 +57,19 @@ def test_kernels_on_a_cpu_have_all_cores_in_one_process() -> None:
     points, left_out = place(cases(copy(8), copy(16, impl="numpy", host=True)), settings(), CPU)
     assert [p.point for p in points] == ["copy/float32/8/jit", "copy/float32/16/numpy"] and not left_out
     ((name, (members, known)),) = plan.groups(points).items()
-    assert (
-        name == "cpu-cores2"
-        and members == [p.point for p in points]
-        and (known.platform, known.devices, known.cores) == ("cpu", 1, 2)
-    )
+    assert name == "cpu-cores2" and members == [p.point for p in points]
+    assert (known.platform, known.devices, known.cores) == ("cpu", 1, 2)
 
 
-def test_one_core_and_all_are_told_apart() -> None:
+def test_one_core_and_all_are_told_apart_and_one_core_is_one_place() -> None:
     found = place(cases(copy(8)), settings(cores=("1", "all")), CPU)
     assert names(found) == ["copy/float32/8/jit/cores1", "copy/float32/8/jit/cores2"]
     assert list(plan.groups(found[0])) == ["cpu-cores1", "cpu-cores2"]
+    found = place(cases(copy(8, one_core=True)), settings(cores=("1", "all")), CPU)
+    assert names(found) == ["copy/float32/8/jit/cores1"], "more cores do not help it"
+    assert names(place(cases(copy(8, one_core=True)), settings(), CPU)) == ["copy/float32/8/jit"], "as asked for"
+    found = place(cases(copy(8)), settings(cores=("1", "all")), {**CPU, "cores": 1})
+    assert names(found) == ["copy/float32/8/jit/cores1"]
 
 
 def test_on_an_accelerator_the_same_kernel_runs_on_the_cpu_too_and_host_code_only_there() -> None:
@@ -77,7 +79,7 @@ def test_on_an_accelerator_the_same_kernel_runs_on_the_cpu_too_and_host_code_onl
     assert names(place(cases(copy(8)), settings(platform="gpu"), GPUS)) == ["copy/float32/8/jit"]
 
 
-def test_an_oversized_case_is_left_out_by_default_and_refused_if_typed() -> None:
+def test_an_oversized_case_is_left_out_by_default_and_refused_if_typed_whatever_the_limit() -> None:
     points, left_out = place(cases(copy(8), copy(10**9)), settings(), CPU)
     assert names((points, [])) == ["copy/float32/8/jit"]
     assert "copy/float32/1000000000/jit" in left_out[0] and "1.07 GB" in left_out[0]
@@ -85,6 +87,12 @@ def test_an_oversized_case_is_left_out_by_default_and_refused_if_typed() -> None
     said = r"2\.4 GB .*arguments 1\.2 GB, results and buffers 1\.2 GB.* up to 8 times .* 16 GB"
     with pytest.raises(UserError, match=said):
         place(cases(copy(8), copy(3 * 10**8), typed=True), settings(), CPU)
+    points, left_out = place(cases(copy(8), copy(3 * 10**8)), settings(max_bytes=10**12), CPU)
+    assert len(points) == 1 and "more than 2 GB" in left_out[0]
+    points, left_out = place(cases(copy(8), copy(1000), typed=True), settings(max_bytes=100), CPU)
+    assert len(points) == 1 and "100 bytes" in left_out[0]
+    with pytest.raises(NothingToMeasure, match="Left out: copy/float32/1000/jit"):
+        place(cases(copy(1000)), settings(max_bytes=100), CPU)
 
 
 def test_the_memory_of_a_device_is_a_limit_besides_the_hosts() -> None:
@@ -95,19 +103,6 @@ def test_the_memory_of_a_device_is_a_limit_besides_the_hosts() -> None:
         place(cases(sent, typed=True), settings(devices=(2,), mesh_shape=""), machine)
 
 
-def test_no_setting_takes_more_than_there_is() -> None:
-    points, left_out = place(cases(copy(8), copy(3 * 10**8)), settings(max_bytes=10**12), CPU)
-    assert len(points) == 1 and "more than 2 GB" in left_out[0]
-
-
-def test_one_core_is_one_place() -> None:
-    found = place(cases(copy(8, one_core=True)), settings(cores=("1", "all")), CPU)
-    assert names(found) == ["copy/float32/8/jit/cores1"], "more cores do not help it"
-    assert names(place(cases(copy(8, one_core=True)), settings(), CPU)) == ["copy/float32/8/jit"], "as asked for"
-    found = place(cases(copy(8)), settings(cores=("1", "all")), {**CPU, "cores": 1})
-    assert names(found) == ["copy/float32/8/jit/cores1"]
-
-
 def test_a_dry_run_shows_what_one_device_holds() -> None:
     case = CollectiveWorkload(op="all_reduce", payload_bytes=1024)
     (point, *_) = place(cases(case), settings(devices=(4,), mesh_shape="2x2"), CPU)[0]
@@ -116,20 +111,10 @@ def test_a_dry_run_shows_what_one_device_holds() -> None:
     assert kernel.bytes_per_device == kernel.resident_bytes
 
 
-def test_a_limit_on_bytes_holds_for_typed_sizes_too() -> None:
-    points, left_out = place(cases(copy(8), copy(1000), typed=True), settings(max_bytes=100), CPU)
-    assert len(points) == 1 and "100 bytes" in left_out[0]
-    with pytest.raises(NothingToMeasure, match="Left out: copy/float32/1000/jit"):
-        place(cases(copy(1000)), settings(max_bytes=100), CPU)
-
-
-def test_calls_of_many_flops_are_left_to_accelerators() -> None:
+def test_many_flops_and_narrow_dtypes_are_left_to_accelerators() -> None:
     big = copy(8, flops=1e12)
     assert [p.platform for p in place(cases(big, copy(16)), settings(), GPUS)[0]] == ["gpu", "gpu", "cpu"]
     assert len(place(cases(big, typed=True), settings(), CPU)[0]) == 1
-
-
-def test_a_dtype_that_the_backend_lacks_is_one_sentence() -> None:
     with pytest.raises(UserError, match="float8_e4m3fn: a cpu does not compute .*float64, float32"):
         place(cases(copy(8, dtype="float8_e4m3fn")), settings(), CPU)
     assert len(place(cases(copy(8, dtype="float8_e4m3fn")), settings(), GPUS)[0]) == 1
@@ -141,10 +126,8 @@ def test_transfers_sweep_sizes_on_one_pair_and_pairs_at_the_largest_size() -> No
     assert found[0] == "device_to_device/float32/1024B/cpu:0->cpu:1"
     assert len(found) == 1 + 3 * 2 and all("2048B" in name for name in found[1:])
     host = TransferWorkload(op="host_to_device", payload_bytes=1024)
-    assert names(place(cases(host), settings(devices=(2,)), CPU)) == [
-        "host_to_device/float32/1024B/host->cpu:0",
-        "host_to_device/float32/1024B/host->cpu:1",
-    ]
+    found = names(place(cases(host), settings(devices=(2,)), CPU))
+    assert found == [f"host_to_device/float32/1024B/host->cpu:{device}" for device in (0, 1)]
 
 
 def test_collectives_run_in_each_count_and_along_the_axes_of_a_mesh() -> None:
@@ -197,14 +180,10 @@ def test_kernels_and_transfers_have_one_process(case: Any) -> None:
         place(cases(case), settings(), {**CPU, "hosts": ["a", "b"]})
 
 
-def test_one_accelerator_has_no_collectives() -> None:
+def test_one_accelerator_has_no_collectives_and_a_mesh_must_factor_the_devices() -> None:
     case = CollectiveWorkload(op="all_reduce", payload_bytes=1024)
     with pytest.raises(NothingToMeasure, match="at least 2 devices"):
         place(cases(case), settings(), {**GPUS, "devices": 1})
-
-
-def test_a_mesh_that_does_not_factor_the_devices_is_one_sentence() -> None:
-    case = CollectiveWorkload(op="all_reduce", payload_bytes=1024)
     with pytest.raises(UserError, match="3x2"):
         place(cases(case), settings(mesh_shape="3x2"), CPU)
 

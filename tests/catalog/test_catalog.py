@@ -30,14 +30,23 @@ def test_an_overlay_begins_at_one_gpu(id: str) -> None:
     assert frame.index[0] == 1 and frame.index.is_monotonic_increasing and (frame > 0).all(axis=None)
 
 
-def test_dgx1_speedups_at_8() -> None:
+def test_tables_have_the_numbers_of_their_sources() -> None:
     frame = published.read("tf_dgx1_p100_synth").frame.set_index("gpus")
     speedup = (frame.loc[8] / frame.loc[1]).round(2).to_dict()
     expected = {"InceptionV3": 7.96, "ResNet-50": 7.92, "ResNet-152": 7.80, "AlexNet": 5.97, "VGG16": 7.02}
     assert speedup == pytest.approx(expected, abs=0.006)
-
-
-def test_unknown_id_says_what_was_meant() -> None:
+    table = published.allreduce()
+    assert table.index.is_monotonic_increasing and (table > 0).all(axis=None)
+    assert table.loc[2**30, "h200x8"] == pytest.approx(463.58e9)
+    known = published.interruptions()  # 419 in 54 days on 16,384 GPUs, computed by hand
+    assert (known.devices, known.goodput) == (16_384, 0.9)
+    assert 1 / known.per_device_hour == pytest.approx(50_677, abs=1)
+    cpus, gpus, ratio, doubt = published.same_week()
+    assert "600 kW, 100,800 kWh in a week" in cpus
+    assert "4 kW, 672 kWh in a week" in gpus
+    assert "152 times the price and 150 times the power" in ratio
+    assert doubt.startswith("Unconfirmed")
+    assert "1,000,000 and 20,000 USD, 50 times the price" in doubt
     with pytest.raises(UserError, match="did you mean 'gpipe_analytic'"):
         published.read("gpipe_analitic")
 
@@ -67,24 +76,17 @@ def test_why_no_all_reduce_series_belongs_to_a_machine() -> None:
     assert "not in the hardware catalogue" in published.why_no_allreduce("Abacus", 8)
 
 
-def test_all_reduce_is_in_bytes_per_second_by_ascending_payload() -> None:
-    table = published.allreduce()
-    assert table.index.is_monotonic_increasing and (table > 0).all(axis=None)
-    assert table.loc[2**30, "h200x8"] == pytest.approx(463.58e9)
-
-
-def test_llama_3_lost_a_gpu_every_fifty_thousand_hours() -> None:
-    """419 interruptions in 54 days on 16,384 GPUs, computed by hand."""
-    known = published.interruptions()
-    assert (known.devices, known.goodput) == (16_384, 0.9)
-    assert 1 / known.per_device_hour == pytest.approx(50_677, abs=1)
-
-
-def test_gpus_are_counted_and_slices_have_sides():
+def test_gpus_are_counted_slices_have_sides_and_a_chip_of_two_devices_counts_twice():
     gpu, slice_ = targets.parse("h100:8"), targets.parse("v5e:2x4")
     assert (gpu.platform, gpu.devices, gpu.shape) == ("gpu", 8, ())
     assert (slice_.platform, slice_.devices, slice_.shape) == ("tpu", 8, (2, 4))
     assert gpu.memory_bytes == 84_942_979_072 and slice_.memory_bytes == 16 * 2**30
+    found = targets.parse("tpu7x:2x2x1")
+    assert (found.devices, found.chip, found.memory_bytes) == (8, 2, 96 * 2**30)
+    with pytest.raises(UserError, match="no slice of 3 devices: ask for 1, 2, 4, 8"):
+        targets.parse("v5e:4x4").part(3)
+    with pytest.raises(UserError, match="hosts of 6 GPUs: ask for a multiple"):
+        targets.parse("h100:2x6").part(8)
 
 
 @pytest.mark.parametrize("text", targets.names())
@@ -140,27 +142,11 @@ def test_bad_targets_are_a_sentence(text, said):
 
 
 def test_the_compiler_is_told_of_a_gpus_capability_and_its_source_is_named():
-    for name, said in (
-        ("rtx4090", "major: 8 minor: 9"),
-        ("rtx5090", "major: 12 minor: 0"),
-        ("v100", "major: 7 minor: 0"),
-    ):
+    for name, (major, minor) in {"rtx4090": (8, 9), "rtx5090": (12, 0), "v100": (7, 0)}.items():
         target = targets.parse(f"{name}:2")
-        assert said in target.topology()[1]["target_config"]
+        assert f"major: {major} minor: {minor}" in target.topology()[1]["target_config"]
         assert "openxla/xla" in target.described or target.described.startswith("derived")
     assert targets.parse("rtx4090:2").path == "staged" and targets.parse("a6000:2").path == "p2p"
-
-
-def test_a_chip_of_two_devices_counts_twice():
-    found = targets.parse("tpu7x:2x2x1")
-    assert (found.devices, found.chip, found.memory_bytes) == (8, 2, 96 * 2**30)
-
-
-def test_a_count_that_no_slice_has():
-    with pytest.raises(UserError, match="no slice of 3 devices: ask for 1, 2, 4, 8"):
-        targets.parse("v5e:4x4").part(3)
-    with pytest.raises(UserError, match="hosts of 6 GPUs: ask for a multiple"):
-        targets.parse("h100:2x6").part(8)
 
 
 SETS = levers.option_sets()
@@ -168,14 +154,11 @@ SETS = levers.option_sets()
 
 @pytest.mark.parametrize("name", SETS)
 def test_a_set_is_legal_and_its_options_are_of_its_platform(name):
+    assert {each.platform for each in SETS.values()} == {"cpu", "gpu", "tpu"}
     options, platform = COMPILER.read(name), SETS[name].platform
     assert options and SETS[name].source and name in levers.set_names(platform)
     of = {levers.platform_of(option) for option in options}
     assert platform in of and of <= {platform, None}
-
-
-def test_every_platform_has_sets():
-    assert {each.platform for each in SETS.values()} == {"cpu", "gpu", "tpu"}
 
 
 def known(name: str) -> bool:

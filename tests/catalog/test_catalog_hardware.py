@@ -35,11 +35,8 @@ from jaxbench.catalog import hardware
 )
 def test_peak_of_one_jax_device(kind: str, dtype: str, tflops: float, column: str) -> None:
     peak = hardware.find(kind)
-    assert peak is not None
-    rate = peak.rate(dtype)
-    assert rate is not None
-    assert rate.flop_per_s == pytest.approx(tflops * 1e12)
-    assert rate.column == column
+    assert peak is not None and (rate := peak.rate(dtype)) is not None
+    assert (rate.flop_per_s, rate.column) == (pytest.approx(tflops * 1e12), column)
 
 
 @pytest.mark.parametrize(
@@ -136,13 +133,10 @@ def test_the_link_one_way(kind: str, one_way_gb_s: float, pcie: bool, reduces: b
     assert (link.is_pcie, link.reduces_in_network, link.devices) == (pcie, reduces, devices)
 
 
-def test_a_link_in_one_direction_is_not_halved() -> None:
+def test_a_link_in_one_direction_is_not_halved_and_without_a_number_or_a_direction_unknown() -> None:
     row = {**hardware._rows()["NVIDIA H200 SXM"], "interconnect_note": "NVLink 4, unidirectional"}
     link = hardware._link(row, share=1)
     assert link is not None and link.unidirectional_bytes_per_s == link.catalogued_bytes_per_s
-
-
-def test_a_link_without_a_number_or_a_direction_is_unknown() -> None:
     gamer = hardware.find("NVIDIA GeForce GTX 1080")
     assert gamer is not None and gamer.link is None
     assert hardware._link({**hardware._rows()["NVIDIA H200 SXM"], "interconnect_note": "NVLink 4"}, share=1) is None

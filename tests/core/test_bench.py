@@ -123,20 +123,13 @@ def test_an_answer_that_nobody_can_give_leaves_a_point_unchecked(host, monkeypat
     assert schema.from_json(schema.to_json(record)) == record
 
 
-def test_another_error_of_the_reference_is_a_failure(host):
-    def broken(device):
-        raise jax.errors.JaxRuntimeError("INTERNAL: no")
+def test_another_error_of_the_reference_is_a_failure_and_the_host_has_nothing_to_fall_back_on(host):
+    def fails(device):
+        raise jax.errors.JaxRuntimeError("INTERNAL: no" if device != host else "RESOURCE_EXHAUSTED: Out of memory.")
 
-    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):
-        references.where_it_fits(broken, jax.devices()[1], flops=1.0)
-
-
-def test_the_host_itself_has_nothing_to_fall_back_on(host):
-    def small(device):
-        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory.")
-
-    with pytest.raises(jax.errors.JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
-        references.where_it_fits(small, host, flops=1.0)
+    for device, said in ((jax.devices()[1], "INTERNAL"), (host, "RESOURCE_EXHAUSTED")):
+        with pytest.raises(jax.errors.JaxRuntimeError, match=said):
+            references.where_it_fits(fails, device, flops=1.0)
 
 
 # Concurrent trainings (lever.trainings): real processes that share a core, and refusals.

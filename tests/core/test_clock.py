@@ -30,13 +30,9 @@ class FakeMachine:
         return Timer(clock=self.clock, fence=self.fence, **options)
 
 
-def test_blocks_chain_the_state_and_pay_one_fence():
+def test_blocks_chain_the_state_and_pay_one_fence_which_the_slope_cancels():
     machine = FakeMachine(fence_s=0.5)
     assert machine.timer().block(machine.step, 0, None, 4) == (1.5, 4)
-
-
-def test_the_slope_cancels_the_fence():
-    machine = FakeMachine(fence_s=0.5)
     measured = machine.timer(blocks=3).round(machine.step, 0, None, 4)
     assert measured.block_s == (1.5, 1.5, 1.5)
     assert measured.double_block_s == (2.5, 2.5, 2.5)
@@ -44,7 +40,7 @@ def test_the_slope_cancels_the_fence():
     assert slopes == [0.25, 0.25, 0.25]
 
 
-def test_warm_up_lasts_until_two_blocks_agree():
+def test_warm_up_lasts_until_two_blocks_agree_and_one_that_never_settles_is_said():
     machine = FakeMachine(slow=4)
     measured = machine.timer().round(machine.step, 0, None, 2)
     assert measured.warmup_block_s == (5.0, 5.0)  # agree, though both slow: the limits of any warm-up rule
@@ -52,9 +48,6 @@ def test_warm_up_lasts_until_two_blocks_agree():
     measured = machine.timer().round(machine.step, 0, None, 2)
     assert measured.warmup_block_s == (5.0, 2.75, 0.5, 0.5)
     assert measured.settled
-
-
-def test_a_machine_that_never_settles_is_said_to():
     machine = FakeMachine()
     original = machine.step
 
@@ -152,14 +145,11 @@ def test_the_machine_is_probed_before_each_timed_block():
     assert machine.timer().round(machine.step, 0, None, 4).probe_s == ()
 
 
-def test_unreported_values_are_not_recorded():
+def test_unreported_values_are_not_recorded_and_others_are_known_without_the_hypervisor():
     machine = Loaded()
     machine.known = False
     measured = machine.timer().round(machine.step, 0, None, 4)
     assert measured.others_s == measured.steal_s == () and len(measured.cpu_s) == 2
-
-
-def test_others_are_known_where_the_hypervisor_reports_nothing():
     machine = Loaded()
     machine.reports_steal = False
     measured = machine.timer().round(machine.step, 0, None, 4)

@@ -29,17 +29,13 @@ CPU, GPU, TPU = (StepFacts(devices=2, platform=name, metrics=2, sizes=(2,)) for 
 
 def summed(numbers, scalars=0, *, width=4, kind="all-reduce", count=1):
     size = numbers * width + 4 * scalars
-    return Collective(
-        kind=kind, count=count, bytes=size, elements=numbers, scalar_bytes=4 * scalars, scalars=scalars, group=2
-    )
+    scalar = {"scalar_bytes": 4 * scalars, "scalars": scalars}
+    return Collective(kind=kind, count=count, bytes=size, elements=numbers, group=2, **scalar)
 
 
-def test_scalars_do_not_count_as_gradients():
+def test_scalars_do_not_count_as_gradients_and_missing_collectives_fail():
     assert verify([summed(8, scalars=2)], FORM, CPU).ok
     assert not verify([summed(8, scalars=2)], {"all-reduce": (10, 10)}, CPU).ok
-
-
-def test_missing_collectives_fail_but_one_device_needs_none():
     assert not verify((), FORM, CPU).ok
     assert verify((), {}, StepFacts(devices=1)).ok
 
@@ -52,13 +48,6 @@ def test_the_width_is_the_compilers_choice_and_the_number_is_not():
     assert not verify([summed(8)], FORM, StepFacts(devices=2, platform="gpu", metrics=0, widest=2)).ok  # 16 requested
 
 
-def test_batch_statistics_of_a_stateful_model_may_be_summed_too():
-    stateful = StepFacts(devices=2, metrics=2, statistics=Statistics(floats=4))
-    assert verify([summed(12)], FORM, stateful).ok
-    assert not verify([summed(12)], FORM, CPU).ok
-    assert not verify([summed(12)], {"all-reduce": (16, 16)}, stateful).ok
-
-
 def test_batch_statistics_are_summed_whole_times_and_gradients_once():
     """With state in the model, gradients reduced three times would pass if any number of reductions were allowed."""
     own = StepFacts(devices=2, metrics=2, statistics=Statistics(floats=5))
@@ -69,6 +58,10 @@ def test_batch_statistics_are_summed_whole_times_and_gradients_once():
     assert verify([summed(28)], FORM, of_all).ok and not verify([summed(33)], FORM, of_all).ok
     counters = StepFacts(devices=2, platform="gpu", metrics=0, statistics=Statistics(floats=5, integers=2, scalars=1))
     assert verify([summed(15, scalars=1)], FORM, counters).ok and not verify([summed(17)], FORM, counters).ok
+    stateful = StepFacts(devices=2, metrics=2, statistics=Statistics(floats=4))
+    assert verify([summed(12)], FORM, stateful).ok
+    assert not verify([summed(12)], FORM, CPU).ok
+    assert not verify([summed(12)], {"all-reduce": (16, 16)}, stateful).ok
 
 
 @pytest.mark.parametrize("fault", ["", "doubled"])

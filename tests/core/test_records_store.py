@@ -51,18 +51,13 @@ def test_append_then_read(tmp_path: Path) -> None:
     assert isinstance(record, schema.RoundRecord) and record.block_s == (0.1, 0.2) and record.time
 
 
-def test_a_last_line_that_was_cut_is_passed_over_when_reading(folder: Path) -> None:
+def test_a_last_line_that_was_cut_is_passed_over_when_reading_and_repaired_when_resuming(folder: Path) -> None:
     path = folder / store.RECORDS
     whole = len(store.RunFolder(folder).records())
     path.write_bytes(path.read_bytes()[:-20])
     run = store.RunFolder(folder)
     assert len(run.records()) == whole - 1
     assert "unfinished" in run.notes[0]
-
-
-def test_a_last_line_that_was_cut_is_repaired_when_resuming(folder: Path) -> None:
-    path = folder / store.RECORDS
-    path.write_bytes(path.read_bytes()[:-20])
     config = store.RunFolder(folder).config()
     run = store.RunFolder.begin(folder, config)
     run.append(_round())

@@ -87,16 +87,9 @@ class Measured:
 
 
 def measure(
-    folder: Path,
-    monkeypatch: Any,
-    *,
-    lie: str = "",
-    fault: str = "",
-    part: str = "step",
-    steps: int = 4,
-    options: str = "default",
-    more: int = 1,
-) -> Measured:
+    folder: Path, monkeypatch: Any, *, lie: str = "", fault: str = "", part: str = "step", steps: int = 4,
+    options: str = "default", more: int = 1
+) -> Measured:  # fmt: skip
     """A round, `more` and one more; the first and the last are checked. steps: of a block; the first round has five
     blocks, the others one and a half."""
     path = folder / "squares.py"
@@ -139,11 +132,32 @@ def test_a_model_that_has_learnt_its_batch_is_asked_from_its_first_state(tmp_pat
     assert "from the first state as step 320, because the timed one hardly moves" in found.after["timed update"].reason
 
 
-def test_parameters_that_are_no_numbers_after_the_ninth_update(tmp_path, monkeypatch):
-    found = measure(tmp_path, monkeypatch, lie="nan")
-    assert found.wrong == {"finite"} and found.ok is False
-    assert "finite: after the timed steps 2 values of the parameter 'b' are NOT finite" in found.reason
-    assert "in round 0; 1 more checks after rounds failed" in found.reason
+LIES = {
+    "parameters that are no numbers after the ninth update": (
+        {"lie": "nan"}, "finite", "finite: after the timed steps 2 values of the parameter 'b' are NOT finite"
+    ),
+    "a step that does nothing after the checked updates": (
+        {"fault": "skips"}, "steps", "steps: the state counted 3 updates in 20 steps, NOT one for each"
+    ),
+    "a part that does nothing after three calls": (
+        {"part": "forward", "fault": "forgets"}, "timed part",
+        "from the timed state: relative L2 distance of the loss to one device is 1.0e+00, NOT",
+    ),
+    "a step that calls back to the host": (
+        {"lie": "sleeps"}, "host", "it waits for the host: pure_callback of 'sleepy'"
+    ),
+    "two devices that each do all the work": (
+        {"fault": "replicates"}, "devices", "devices: the batch lies in 1 parts on 2 devices, NOT in 2"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_lie_fails_its_check_alone_and_is_said(tmp_path, monkeypatch, name):
+    told, check, said = LIES[name]
+    found = measure(tmp_path, monkeypatch, **told)
+    assert found.wrong == {check} and found.ok is False and said in found.reason
+    assert told != {"lie": "nan"} or "in round 0; 1 more checks after rounds failed" in found.reason
 
 
 FAST = "xla_cpu_enable_fast_math=true+xla_cpu_fast_math_honor_nans=false+xla_backend_optimization_level=3"
@@ -161,12 +175,6 @@ def test_a_compiler_option_that_breaks_the_mathematics(tmp_path, monkeypatch, op
         return
     assert found.ok is False and not found.checks["parameters"].ok
     assert "parameters: the loss is not finite at the first step" in found.reason
-
-
-def test_a_step_that_does_nothing_after_the_checked_updates(tmp_path, monkeypatch):
-    found = measure(tmp_path, monkeypatch, fault="skips")
-    assert found.wrong == {"steps"} and found.ok is False
-    assert "steps: the state counted 3 updates in 20 steps, NOT one for each" in found.reason
 
 
 @pytest.mark.parametrize("steps", thin([64, 4], 1))
@@ -192,22 +200,10 @@ def test_the_truth_of_a_part_is_asked_again_from_its_timed_state(tmp_path, monke
     assert "from the timed state: relative L2 distance of the loss to one device" in found.after["timed part"].reason
 
 
-def test_a_part_that_does_nothing_after_three_calls(tmp_path, monkeypatch):
-    found = measure(tmp_path, monkeypatch, part="forward", fault="forgets")
-    assert found.wrong == {"timed part"} and found.ok is False
-    assert "from the timed state: relative L2 distance of the loss to one device is 1.0e+00, NOT" in found.reason
-
-
 def test_a_batch_of_zeros(tmp_path, monkeypatch):
     found = measure(tmp_path, monkeypatch, lie="zeros")
     assert not found.checks["inputs"].ok and found.ok is False
     assert "inputs: every input value of the batch is zero: 'x'" in found.reason
-
-
-def test_a_step_that_calls_back_to_the_host(tmp_path, monkeypatch):
-    found = measure(tmp_path, monkeypatch, lie="sleeps")
-    assert found.wrong == {"host"} and found.ok is False
-    assert "it waits for the host: pure_callback of 'sleepy'" in found.reason
 
 
 @pytest.mark.parametrize(("lie", "share"), [("", None), ("rests", 0.0)])
@@ -228,9 +224,3 @@ def test_one_device_that_is_called_two(tmp_path, monkeypatch):
     assert "devices: the compiled step uses 1 devices, NOT the 2 that were asked for" in found.reason
     assert found.record.passport.expected_gradient_bytes == 32
     assert "0 numbers by all-reduce, but 8 are expected" in found.checks["collectives"].reason
-
-
-def test_two_devices_that_each_do_all_the_work(tmp_path, monkeypatch):
-    found = measure(tmp_path, monkeypatch, fault="replicates")
-    assert found.wrong == {"devices"} and found.ok is False
-    assert "devices: the batch lies in 1 parts on 2 devices, NOT in 2" in found.reason

@@ -73,11 +73,6 @@ def test_a_wrong_file_is_named_with_line_and_error(text: str, sentence: str, tmp
     assert path in str(caught.value) and sentence in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_preset_needs_get_config(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"defines no get_config\(experiment_config\): every preset file needs one"):
-        discovery.load_preset(write(tmp_path / "mine.py", "x = 1\n"))
-
-
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
@@ -94,10 +89,12 @@ def test_an_unknown_name_or_path_is_one_sentence(name: str, sentence: str) -> No
     assert sentence in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_file_and_a_preset_needs_get_config(tmp_path: Path) -> None:
     (tmp_path / "x.py").mkdir()
     with pytest.raises(UserError, match="is not a Python file"):
         discovery.load_experiment(str(tmp_path / "x.py"))
+    with pytest.raises(UserError, match=r"defines no get_config\(experiment_config\): every preset file needs one"):
+        discovery.load_preset(write(tmp_path / "mine.py", "x = 1\n"))
 
 
 def test_describe_reads_without_running(tmp_path: Path) -> None:

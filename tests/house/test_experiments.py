@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from house.tree import findings, python_files
+from house.tree import findings, parsed, python_files
 
 from jaxbench import discovery
 from jaxbench.parallel.axes import AXES
@@ -14,16 +14,8 @@ from jaxbench.parallel.axes import AXES
 MAX_LINES = {"experiments": 120, "configs": 120}
 MODULES = {"time", "timeit", "datetime", "matplotlib", "pandas", "os", "pathlib"}
 NAMES = {
-    "Mesh",
-    "PartitionSpec",
-    "NamedSharding",
-    "make_mesh",
-    "set_mesh",
-    "shard_map",
-    "pmap",
-    "pmean",
-    "psum",
-    "open",
+    *("Mesh", "PartitionSpec", "NamedSharding", "make_mesh", "set_mesh"),
+    *("shard_map", "pmap", "pmean", "psum", "open"),
 }
 
 
@@ -31,7 +23,7 @@ def intrusions(path: str, text: str) -> list[str]:
     found = []
     if len(text.splitlines()) > MAX_LINES[path.split("/")[0]]:
         found.append(f"{path}: more than {MAX_LINES[path.split('/')[0]]} lines")
-    for node in ast.walk(ast.parse(text, path)):
+    for node in ast.walk(parsed(text)):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name.split(".")[0] for alias in node.names]
@@ -71,13 +63,10 @@ def test_planted_violations_are_found() -> None:
     assert not intrusions("experiments/cnn.py", "import jax\nfrom flax import nnx\nlr = config.time")
 
 
-@pytest.mark.parametrize("name", sorted(discovery.experiments()))
-def test_every_experiment_loads_and_says_what_it_is(name: str) -> None:
-    assert callable(discovery.load_experiment(name).build)
-    assert discovery.describe(discovery.experiments()[name])
-
-
-@pytest.mark.parametrize("name", sorted(discovery.presets()))
-def test_every_preset_loads_and_says_what_it_is(name: str) -> None:
-    assert callable(discovery.load_preset(name).get_config)
-    assert discovery.describe(discovery.presets()[name])
+@pytest.mark.parametrize("name", sorted([*discovery.experiments(), *discovery.presets()]))
+def test_every_experiment_and_preset_loads_and_says_what_it_is(name: str) -> None:
+    if name in discovery.experiments():
+        assert callable(discovery.load_experiment(name).build)
+    else:
+        assert callable(discovery.load_preset(name).get_config)
+    assert discovery.describe({**discovery.presets(), **discovery.experiments()}[name])

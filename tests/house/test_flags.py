@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from house.tree import ROOT, findings, python_files
+from house.tree import ROOT, findings, parsed, python_files
 from rich.padding import Padding
 from rich.text import Text
 
@@ -30,20 +30,14 @@ FLAGS = {"preset", "workdir", "dry_run", "target", "from", "template", "run", "c
 
 def flags_defined(path: str, text: str) -> list[str]:
     """The names given to absl's DEFINE_* calls."""
-    calls = [n for n in ast.walk(ast.parse(text, path)) if isinstance(n, ast.Call) and n.args]
+    calls = [n for n in ast.walk(parsed(text)) if isinstance(n, ast.Call) and n.args]
     named = [c.args[0] for c in calls if "DEFINE_" in ast.unparse(c.func)]
     return [str(name.value) if isinstance(name, ast.Constant) else ast.unparse(name) for name in named]
 
 
-def test_the_list_of_flags_is_frozen() -> None:
+def test_the_list_of_flags_is_frozen_and_there_is_no_second_command_line() -> None:
     assert sorted(findings(flags_defined, python_files("jaxbench"))) == sorted(FLAGS)
-
-
-def test_experiments_and_presets_define_no_flags() -> None:
     assert not findings(flags_defined, python_files("experiments", "configs"))
-
-
-def test_no_second_command_line() -> None:
     assert not [p for p in python_files("jaxbench") if "argparse" in (ROOT / p).read_text()]
 
 
@@ -130,7 +124,7 @@ def test_the_package_writes_one_form_only() -> None:
     for path in python_files("jaxbench"):
         if path.name in ("command_form.py",) or "templates" in path.parts:
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and wrong.search(node.value):
                 found.append(f"{path}:{node.lineno}: {wrong.search(node.value)}")
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]

@@ -7,7 +7,7 @@ import ast
 import subprocess
 import sys
 
-from house.tree import ROOT, findings, python_files
+from house.tree import ROOT, findings, parsed, python_files
 
 RECORDS = {"records", "core/schema", "core/store"}
 # Lowest first. A room may import the rooms of lower floors and itself. A file of core stands with the folder that it is
@@ -111,7 +111,7 @@ def imports(path: str, text: str) -> list[str]:
     """Every module the file imports, anywhere in it, as absolute names; `from a import b` gives a.b."""
     package = path.removesuffix(".py").split("/")[:-1]
     names: list[str] = []
-    for node in ast.walk(ast.parse(text, path)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

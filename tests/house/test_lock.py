@@ -84,12 +84,9 @@ def test_what_they_need_in_turn_is_pinned_for_this_python() -> None:
     assert not not_pinned(list(closure(python)), LOCK, python)
 
 
-def test_one_lock_gives_each_python_its_jax() -> None:
+def test_one_lock_gives_each_python_its_jax_and_names_no_place() -> None:
     assert pins(LOCK, "3.11.9")["jax"] == ["0.10.2"]
     assert Version(pins(LOCK, "3.12.4")["jax"][0]) >= Version("0.12")
-
-
-def test_lock_names_no_place() -> None:
     assert not [line for line in LOCK.splitlines() if "://" in line or line.startswith("-") or " @ " in line]
 
 

@@ -29,7 +29,7 @@ app.main()
 
 def test_a_notice_of_a_library_is_in_the_logs_and_an_error_is_shown(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    words = ("run", "mlp", *QUICK_MLP, "--config.mesh.devices=1", f"--workdir={folder}")
+    words = ("run", "mlp", *QUICK_MLP, "--config.mesh.devices=1", "--config.measure.processes=1", f"--workdir={folder}")
     command = [sys.executable, "-c", NOISY, *words]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), cwd=tmp_path, timeout=240)
     assert done.returncode == 0, done.stderr

@@ -9,8 +9,7 @@ import re
 import tokenize
 from pathlib import Path
 
-from house.tree import ROOT, files, findings, python_files
-from house.tree import files as all_files
+from house.tree import ROOT, files, findings, parsed, python_files
 
 # Put together from parts, so that this file does not find itself.
 MACHINE = re.compile(
@@ -40,16 +39,10 @@ def test_no_machine_paths_and_no_registry() -> None:
 
 
 def test_planted_violations_are_found() -> None:
-    for planted in (
-        "/ro" + "ot/x",
-        "see /ho" + "me/ada/run",
-        '"/Us' + 'ers/ada"',
-        "/wo" + "rk/main",
-        "https://py" + "pi.org/simple",
-    ):
-        assert personal("README.md", f"first line\n{planted}") == [
-            f"README.md:2: {personal('', planted)[0].split(': ')[1]}"
-        ]
+    folders = ["/ro" + "ot/x", "see /ho" + "me/ada/run", '"/Us' + 'ers/ada"', "/wo" + "rk/main"]
+    for planted in [*folders, "https://py" + "pi.org/simple"]:
+        (found,) = personal("README.md", f"first line\n{planted}")
+        assert found == f"README.md:2: {personal('', planted)[0].split(': ')[1]}"
     assert not personal("README.md", "experiments/root/x, example.com/home/page, results/, a/home/b")
 
 
@@ -86,7 +79,7 @@ def avoided(path: str, text: str) -> list[str]:
 
 def _prose(source: str) -> list[tuple[int, str]]:
     """(line, text) of each comment, and of each string that is more than one word: docstrings and messages."""
-    tree, spans = ast.parse(source), []
+    tree, spans = parsed(source), []
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
             spans.append((node.lineno, node.value))
@@ -98,7 +91,7 @@ def _prose(source: str) -> list[tuple[int, str]]:
 
 
 def test_the_words_to_avoid_are_in_no_document_docstring_comment_or_message() -> None:
-    documents = [path for path in all_files() if path.suffix == ".md" and path.parts[:2] != ("docs", "figures")]
+    documents = [path for path in files() if path.suffix == ".md" and path.parts[:2] != ("docs", "figures")]
     assert not findings(avoided, [*documents, *python_files()])
 
 

@@ -8,7 +8,7 @@ import io
 import re
 import tokenize
 
-from house.tree import ROOT, python_files
+from house.tree import ROOT, parsed, python_files
 
 WORDS, LINES = 230, 30  # read in a minute: of prose (Brysbaert 2019: 238), and of code (an assumption)
 PROSE_MINUTES, CODE_MINUTES = 42, 64  # what the tour calls 40 minutes, and an hour more
@@ -19,7 +19,7 @@ CORE = [path for path in python_files("jaxbench") if "core" in path.parts]
 def measured(source: str) -> tuple[int, int]:
     """(words of docstrings and comments, lines of code without imports and blank lines)."""
     prose, skipped = [], set[int]()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (text := ast.get_docstring(node)):
             prose.append(text)
             skipped.update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))

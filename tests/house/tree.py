@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import shutil
 import subprocess
@@ -31,6 +32,12 @@ def files() -> list[Path]:
 
 def python_files(*folders: str) -> list[Path]:
     return [p for p in files() if p.suffix == ".py" and (not folders or p.parts[0] in folders)]
+
+
+@functools.cache
+def parsed(source: str) -> ast.Module:
+    """Most tests of the house read all files; each is parsed once."""
+    return ast.parse(source)
 
 
 def findings(check: Checker, paths: list[Path]) -> list[str]:

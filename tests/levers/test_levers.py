@@ -83,6 +83,8 @@ def test_each_rung_of_a_ladder_keeps_those_below():
         ({"trainings": "2:mpi"}, "trainings=2:mpi is no number of trainings"),
         ({"part": " , "}, "lever.part is empty: use step"),
         ({"ladder": "execution=jit"}, "has one rung"),
+        ({"ladder": ";"}, "ladder=; has an empty rung: use 'execution=jit; remat=block'"),
+        ({"ladder": "execution=jit; ; remat=block"}, "ladder=execution=jit; ; remat=block has an empty rung"),
         ({"ladder": "execution=jit; precison=bfloat16"}, "did you mean 'precision'"),
         ({"ladder": "execution=jit; precision=bf16"}, "precision=bf16 is unknown"),
         ({"ladder": "execution=jit; execution=donated", "remat": "none,block"}, "use only one"),

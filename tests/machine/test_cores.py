@@ -22,17 +22,18 @@ def test_two_threads_of_a_core_are_one(tmp_path):
     assert cores.physical_cores({7}, tmp_path) == [7]  # nothing known about it
 
 
-@pytest.mark.parametrize(("text", "limit"), [("max 100000", None), ("150000 100000", 1.5), ("nonsense", None)])
-def test_quota_of_cgroup_2(tmp_path, text, limit):
-    (tmp_path / "cpu.max").write_text(text + "\n")
-    assert cores.quota(tmp_path) == limit
+QUOTAS = [
+    ({"cpu.max": "max 100000\n"}, None), ({"cpu.max": "150000 100000\n"}, 1.5), ({"cpu.max": "nonsense\n"}, None),
+    ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),  # of version 1
+    ({"cpu/cpu.cfs_quota_us": "200000", "cpu/cpu.cfs_period_us": "100000"}, 2.0),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("most", "limit"), [("-1", None), ("200000", 2.0)])
-def test_quota_of_cgroup_1(tmp_path, most, limit):
+@pytest.mark.parametrize(("files", "limit"), QUOTAS)
+def test_the_quota_of_both_versions_of_cgroups(tmp_path, files, limit):
     (tmp_path / "cpu").mkdir()
-    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text(most)
-    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000")
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
     assert cores.quota(tmp_path) == limit
 
 
@@ -98,12 +99,14 @@ ctxt 99
 """
 
 
-def test_busy_is_what_ran_and_steal_is_apart(tmp_path):
+def test_busy_is_what_ran_and_steal_is_apart_where_the_kernel_tells(tmp_path):
     (tmp_path / "stat").write_text(STAT)
     times = cores.cpu_times(tmp_path / "stat")
     assert set(times) == {0, 1}
     assert times[0].busy_s == pytest.approx(153 * TICK_S) and times[0].steal_s == pytest.approx(30 * TICK_S)
     assert times[1].busy_s == pytest.approx(400 * TICK_S) and times[1].steal_s == 0
+    (tmp_path / "stat").write_text("cpu0 100 10 40 5000\n")
+    assert cores.cpu_times(tmp_path / "stat")[0] == cores.CpuTime(busy_s=150 * TICK_S, steal_s=0.0)
 
 
 @pytest.mark.parametrize("text", ["", "cpu0 0 0 0 0 0 0 0 0\n", "intr 5\n"])
@@ -111,11 +114,6 @@ def test_a_system_that_says_nothing_is_believed(tmp_path, text):
     (tmp_path / "stat").write_text(text)
     assert cores.cpu_times(tmp_path / "stat") == {}
     assert cores.cpu_times(tmp_path / "none") == {}
-
-
-def test_old_kernels_have_fewer_columns(tmp_path):
-    (tmp_path / "stat").write_text("cpu0 100 10 40 5000\n")
-    assert cores.cpu_times(tmp_path / "stat")[0] == cores.CpuTime(busy_s=150 * TICK_S, steal_s=0.0)
 
 
 def test_the_allowed_cpus_are_summed(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -21,10 +22,8 @@ from jaxbench.parallel import axes
 @pytest.mark.parametrize(
     ("devices", "text", "expected"),
     [
+        *((devices, "auto", [((devices,), "x")]) for devices in (1, 2, 7)),
         (8, "", [((8,), "x")]),
-        (1, "auto", [((1,), "x")]),
-        (2, "auto", [((2,), "x")]),
-        (7, "auto", [((7,), "x")]),
         (4, "auto", [((4,), "x"), ((2, 2), "x"), ((2, 2), "y")]),
         (8, "auto", [((8,), "x"), ((2, 4), "x"), ((2, 4), "y")]),
         (8, "4x2", [((4, 2), "x"), ((4, 2), "y")]),
@@ -38,34 +37,28 @@ def test_groupings(devices: int, text: str, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("devices", "text", "sentence"),
     [
-        (8, "3x2", "--config.mesh.shape=3x2 needs 6 devices, but there are 8: use 2x4, for example."),
-        (7, "2x4", "--config.mesh.shape=2x4 needs 8 devices, but there are 7: use 7, for example."),
-        (8, "2x2x2", "--config.mesh.shape=2x2x2 is not a mesh of one or two axes: write 2x4, 8 or auto."),
-        (8, "two", "--config.mesh.shape=two is not a mesh of one or two axes: write 2x4, 8 or auto."),
-        (8, "0x8", "--config.mesh.shape=0x8 is not a mesh of one or two axes: write 2x4, 8 or auto."),
-        (8, "2x", "--config.mesh.shape=2x is not a mesh of one or two axes: write 2x4, 8 or auto."),
+        (8, "3x2", "needs 6 devices, but there are 8: use 2x4, for example."),
+        (7, "2x4", "needs 8 devices, but there are 7: use 7, for example."),
+        *(
+            (8, text, "is not a mesh of one or two axes: write 2x4, 8 or auto.")
+            for text in ("2x2x2", "two", "0x8", "2x")
+        ),
     ],
 )
 def test_a_mesh_that_does_not_factor_the_devices_is_one_sentence(devices: int, text: str, sentence: str) -> None:
     with pytest.raises(UserError) as caught:
         groupings(devices, text)
-    assert str(caught.value) == sentence
+    assert str(caught.value) == f"--config.mesh.shape={text} {sentence}"
 
 
-def test_a_group_holds_the_places_that_differ_along_its_axis_only() -> None:
-    assert groups((2, 4), "x") == [(0, 4), (1, 5), (2, 6), (3, 7)]
-    assert groups((2, 4), "y") == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert groups((3,), "x") == [(0, 1, 2)] and groups((1,), "x") == [(0,)]
-
-
-def test_a_grid_is_filled_row_by_row_and_says_its_axis_types() -> None:
+def test_a_grid_is_filled_row_by_row_and_a_group_differs_along_its_axis_only() -> None:
     mesh = grid(jax.devices(), (2, 4))
     assert mesh.axis_names == ("x", "y") and mesh.axis_types == (AxisType.Explicit, AxisType.Explicit)
     assert mesh.devices[1, 0] == jax.devices()[4] and mesh_text(mesh.devices.shape) == "2x4"
     assert grid(jax.devices()[:1], (1,)).axis_names == ("x",)
-
-
-def test_the_squarest_mesh_has_its_longer_side_last() -> None:
+    assert groups((2, 4), "x") == [(0, 4), (1, 5), (2, 6), (3, 7)]
+    assert groups((2, 4), "y") == [(0, 1, 2, 3), (4, 5, 6, 7)]
+    assert groups((3,), "x") == [(0, 1, 2)] and groups((1,), "x") == [(0,)]
     assert [squarest(n) for n in (1, 2, 4, 6, 12, 16, 36)] == [(1,), (2,), (2, 2), (2, 3), (3, 4), (4, 4), (6, 6)]
 
 
@@ -89,17 +82,14 @@ CASES = [
 ]
 
 
-class Chip:
-    """A TPU device with the attributes that a mesh reads."""
-
-    platform, core_on_chip, process_index = "tpu", 0, 0
-
-    def __init__(self, number, coords):
-        self.id, self.coords = number, coords
+class Chip(SimpleNamespace):
+    __hash__ = object.__hash__
 
 
 def chips(coordinates):
-    return [Chip(number, coords) for number, coords in enumerate(coordinates)]
+    """TPU devices with the attributes that a mesh reads."""
+    about = {"platform": "tpu", "core_on_chip": 0, "process_index": 0}
+    return [Chip(id=number, coords=coords, **about) for number, coords in enumerate(coordinates)]
 
 
 def mean_links(devices, shape):

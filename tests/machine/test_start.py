@@ -75,12 +75,9 @@ def test_the_hosts_cpu_is_available_with_an_accelerator():
     assert seen["asked"] == ["tpu,cpu", "cpu"]
 
 
-def test_a_missing_accelerator_is_said_not_replaced():
+def test_a_missing_accelerator_is_said_not_replaced_and_the_manifest_says_with_what():
     with pytest.raises(UserError, match="a TPU was requested .* but JAX finds none"):
         manifest.probe("tpu")
-
-
-def test_the_manifest_says_with_what():
     found = manifest.probe("cpu")
     assert found["platform"] == "cpu"
     assert found["cores"] == len(os.sched_getaffinity(0))

@@ -160,12 +160,10 @@ def test_both_forms_of_keys_are_accepted_and_no_generator_hides_a_mean(how):
 def linear(loss) -> TrainWorkload:
     """loss: (parameters, batch, key) -> a number."""
     return TrainWorkload(
-        name="linear",
-        init=lambda key: ({"w": jax.random.normal(key, (5,))}, {}),
+        name="linear", optimizer=optax.sgd(0.1), init=lambda key: ({"w": jax.random.normal(key, (5,))}, {}),
         loss=lambda params, state, batch, key: (loss(params["w"], batch, key), (state, {})),
-        optimizer=optax.sgd(0.1),
         example={"x": Field((5,)), "y": Field((), jnp.int32, classes=3)},
-    )
+    )  # fmt: skip
 
 
 def error(w, x, y):
@@ -189,21 +187,16 @@ def test_a_loss_that_ignores_its_batch_is_refused(name):
         require_loss(workload, found)
 
 
-def test_a_field_without_influence_is_noted():
+def test_only_a_field_without_influence_on_loss_and_gradient_is_noted():
     found = kind(linear(lambda w, b, key: error(w, b["x"], 1.0)))
     assert (found.name, found.unread) == (MEAN, ("y",))
     assert found.label == f"{MEAN}; it does not depend on 'y'" and LossKind.of(found.label).in_parts
 
-
-def test_a_field_that_only_the_gradient_sees_has_influence():
     def loss(w, b, key):
         return jnp.mean(b["x"] @ (w - jax.lax.stop_gradient(w))) + error(w, CAPTURED, 1.0)
 
     assert kind(linear(loss)).unread == ("y",)
-
-
-def test_a_field_that_only_counts_relatively_has_influence():
-    """A graph's nodes on a ring: shifting all of them by one position gives the same graph."""
+    # A graph's nodes on a ring count relatively: shifting all of them by one position gives the same graph.
     assert kind(experiment_workload("gcn")).unread == ()
 
 

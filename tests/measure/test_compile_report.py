@@ -30,13 +30,11 @@ def test_phases_and_memory(strategy):
     assert report.peak_bytes >= report.argument_bytes
 
 
-@pytest.mark.parametrize(
-    "name", sorted(set(config_lib.training_experiments()) - {"gpt"})
-)  # causal: test_models_sequence
+# gpt is causal: see test_models_sequence
+@pytest.mark.parametrize("name", sorted(set(config_lib.training_experiments()) - {"gpt"}))
 def test_formula_equals_the_jaxpr(name, monkeypatch):
-    monkeypatch.setattr(
-        image_layers, "_rewritten", lambda x, kernel, _: image_layers._plain(x, kernel)
-    )  # fewer products
+    fewer_products = lambda x, kernel, _: image_layers._plain(x, kernel)  # noqa: E731
+    monkeypatch.setattr(image_layers, "_rewritten", fewer_products)
     workload = experiment_workload(name)
     counted = example_flops(dataclasses.replace(workload, flops_per_example=None), 16)
     assert example_flops(workload, 16) == pytest.approx(counted, rel=0.01)
@@ -96,11 +94,8 @@ def test_it_is_the_same_again_and_on_other_devices(mlp):
     assert trained(mlp, steps=5, devices=2) == pytest.approx(once, rel=1e-4)
 
 
-def test_a_loss_that_is_no_number_is_left_out(mlp):
+def test_a_loss_that_is_no_number_is_left_out_and_a_batch_larger_than_the_data_one_sentence(mlp):
     broken = dataclasses.replace(mlp, loss=lambda *a: (mlp.loss(*a)[0] * float("nan"), mlp.loss(*a)[1]))
     assert "final_loss" not in trained(broken, steps=1)
-
-
-def test_a_batch_larger_than_the_data_is_one_sentence(mlp):
     with pytest.raises(UserError, match="train.batch=100000 exceeds the"):
         trained(mlp, steps=1, batch=100_000)

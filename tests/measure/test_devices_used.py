@@ -94,9 +94,8 @@ TEXTS = {
 
 @pytest.mark.parametrize("line", TEXTS)
 def test_calls_of_the_host_among_other_custom_calls(line):
-    assert host_calls(parse(f"HloModule m\n\nENTRY %main (x: f32[3]) -> f32[3] {{\n  {line}\n}}\n")) == (
-        (TEXTS[line],) if TEXTS[line] else ()
-    )
+    module = parse(f"HloModule m\n\nENTRY %main (x: f32[3]) -> f32[3] {{\n  {line}\n}}\n")
+    assert host_calls(module) == ((TEXTS[line],) if TEXTS[line] else ())
 
 
 def test_a_call_that_the_host_answers_under_a_name_of_its_own():

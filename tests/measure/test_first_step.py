@@ -35,9 +35,8 @@ def test_the_line_that_makes_a_loss_nan_is_named(tmp_path):
 
 
 def test_an_infinite_loss_is_named_with_its_metrics(tmp_path):
-    _, (sentence,) = said(
-        tmp_path, (MEAN, "each = each + jnp.inf\n        " + MEAN), ('"accuracy"', '"all": each.sum(), "accuracy"')
-    )
+    infinite = (MEAN, "each = each + jnp.inf\n        " + MEAN)
+    _, (sentence,) = said(tmp_path, infinite, ('"accuracy"', '"all": each.sum(), "accuracy"'))
     assert sentence.startswith("the loss is not finite at the first step, nor is the metric 'all'")
 
 
@@ -71,10 +70,7 @@ def test_a_step_that_changes_nothing_is_named(tmp_path, change, why):
 def test_a_verdict_that_holds_is_left_alone_and_another_explained(tmp_path):
     workload = brought.build(brought.write(tmp_path, (LOGITS, f"{LOGITS} * 0.0")))
     about = {"key": KEY, "batch": workload.synthetic(KEY, 8), "device": jax.devices()[0]}
-    right, collectives = (
-        Verdict(name="parameters", ok=True, reason="equal"),
-        Verdict(name="collectives", ok=True, reason=""),
-    )
+    right, collectives = (Verdict(name=name, ok=True, reason="equal") for name in ("parameters", "collectives"))
     outputs = {"loss": jnp.ones(2)}
     assert first_step.explained((right, collectives), outputs, workload, **about) == (right, collectives)
     wrong = Verdict(name="parameters", ok=False, reason="far off")

@@ -31,13 +31,9 @@ def regression(score, *, noise: bool = False) -> TrainWorkload:
         error = jnp.sum(x * params["w"], (1, 2)) - batch["y"]
         return score(error, batch), (model_state, {})
 
-    return TrainWorkload(
-        name="regression",
-        init=lambda key: ({"w": jax.random.normal(key, (5, 3))}, {}),
-        loss=loss,
-        optimizer=optax.sgd(0.1),
-        example={"x": Field((5, 3)), "y": Field(())},
-    )
+    init = lambda key: ({"w": jax.random.normal(key, (5, 3))}, {})  # noqa: E731
+    example = {"x": Field((5, 3)), "y": Field(())}
+    return TrainWorkload(name="regression", init=init, loss=loss, optimizer=optax.sgd(0.1), example=example)
 
 
 def contrast(error, others, at):
@@ -90,10 +86,8 @@ def test_few_labels_are_not_mistaken_for_examples_that_are_not_looked_at() -> No
         scores = params["w"][batch["y"]]
         return jnp.var(scores) + jnp.sum(params["w"] ** 2), (model_state, {})
 
-    labels = dataclasses.replace(
-        regression(LOSSES["mean"][0]), loss=loss, example={"y": Field((), jnp.int32, classes=2)}
-    )
-    assert kind(labels).name == ACROSS
+    example = {"y": Field((), jnp.int32, classes=2)}
+    assert kind(dataclasses.replace(regression(LOSSES["mean"][0]), loss=loss, example=example)).name == ACROSS
 
 
 def test_a_sum_is_named() -> None:

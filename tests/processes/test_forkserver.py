@@ -98,6 +98,22 @@ def test_a_process_with_threads_is_not_forked(tmp_path, monkeypatch):
     forks.close()
 
 
+def test_a_child_of_an_imported_module_does_not_end_the_server(tmp_path, monkeypatch):
+    (tmp_path / "starts_a_child.py").write_text(
+        "import subprocess\nof_its_own = subprocess.Popen(['sleep', '0.2'])\n"  # it ends after the server has begun
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    forks = ForkServers(["starts_a_child"])
+    for _ in range(2):
+        with open(tmp_path / "log", "wb") as log:
+            process = forks.start("jaxbench.no_such_module", {**os.environ}, log)
+        assert process is not None and process.wait(30) == 1
+        process.stdin.close()
+        process.stdout.close()
+        time.sleep(0.3)
+    forks.close()
+
+
 PARENT = """
 import json, os, sys
 from jaxbench.processes.forkserver import ForkServers

@@ -73,12 +73,8 @@ def test_members_of_a_world_agree():
 def test_threads_that_wait_for_sockets_come_last(tmp_path, monkeypatch):
     own, tasks, lowered = "python\n", tmp_path / "task", []
     (tmp_path / "comm").write_text(own)
-    for number, name, call in (
-        (1, own, "202 0x1"),
-        (2, own, "232 0x5"),
-        (3, "event_engine\n", "232 0x6"),
-        (4, own, ""),
-    ):
+    threads = (1, own, "202 0x1"), (2, own, "232 0x5"), (3, "event_engine\n", "232 0x6"), (4, own, "")
+    for number, name, call in threads:
         (tasks / str(number)).mkdir(parents=True)
         (tasks / str(number) / "comm").write_text(name)
         if call:  # a thread that has ended in the meantime has none

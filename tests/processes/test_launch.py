@@ -29,20 +29,13 @@ def test_two_processes_are_led_by_the_first(tmp_path):
     assert not (tmp_path / "run1").exists()
     run = RunFolder(tmp_path / "run0")
     records = run.records()
-    assert {r.point: r.processes for r in records if isinstance(r, schema.PointRecord)} == {
-        "jit_auto/strong/1": 1,
-        "jit_auto/strong/2": 2,
-    }
-    assert all(check.ok for r in records if isinstance(r, schema.PointRecord) for check in r.checks)
-    assert {r.point: len(r.process_block_s) for r in records if isinstance(r, schema.RoundRecord)} == {
-        "jit_auto/strong/1": 0,
-        "jit_auto/strong/2": 2,
-    }
+    made, rounds = ([r for r in records if isinstance(r, kind)] for kind in (schema.PointRecord, schema.RoundRecord))
+    assert {r.point: r.processes for r in made} == {"jit_auto/strong/1": 1, "jit_auto/strong/2": 2}
+    assert all(check.ok for r in made for check in r.checks)
+    assert {r.point: len(r.process_block_s) for r in rounds} == {"jit_auto/strong/1": 0, "jit_auto/strong/2": 2}
     assert len(run.manifest()["hosts"]) == 2 and run.manifest()["plan"]["processes"] == 2
-    assert [row["processes"] for row in csv.DictReader((run.path / "summary.csv").read_text().splitlines())] == [
-        "1",
-        "2",
-    ]
+    summary = csv.DictReader((run.path / "summary.csv").read_text().splitlines())
+    assert [row["processes"] for row in summary] == ["1", "2"]
 
 
 @pytest.mark.full

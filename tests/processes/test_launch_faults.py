@@ -24,8 +24,8 @@ from jaxbench.errors import UserError
 from jaxbench.machine import start
 from jaxbench.machine.position import Position
 from jaxbench.processes import launch as launch_lib
-from jaxbench.processes.child import Child
-from jaxbench.processes.messages import Ended, Exit, Setup, Unfit
+from jaxbench.processes.child import Child, ready
+from jaxbench.processes.messages import Answered, Ended, Exit, Setup, Unfit
 
 LONG = "--config.measure.rounds=200"
 
@@ -112,14 +112,39 @@ def test_a_follower_that_was_told_how_it_ends_has_not_lost_process_0(told):
         process_0.close()
 
 
-def test_a_worker_that_has_ended_leaves_no_pipe_open():
-    """A long run replaces its workers many times, and a process may open about a thousand files."""
+@pytest.fixture
+def joined() -> Iterator[tuple[launch_lib.Followers, launch_lib.Connection]]:
+    """(process 0's view of a launch of two processes, the connection of process 1)."""
     address = start.free_address()
     leader, follower = (Position(address=address, processes=2, process=process) for process in (0, 1))
     with ThreadPoolExecutor() as threads:
         listening = threads.submit(launch_lib.listen, leader)
         connection = launch_lib.connect(follower)
         followers = launch_lib.Followers(leader, listening.result())
+    yield followers, connection
+    connection.close()
+    followers.end(0)
+
+
+def test_an_answer_that_nobody_reads_does_not_hold_up_others(joined):
+    """A worker that is killed because another process of its group failed may have answered already."""
+    followers, connection = joined
+    setup, long = Setup(platform="cpu", devices=1), {"do": "done", "text": "x" * 200_000}  # a pipe takes 65,536 bytes
+    killed, other = (followers.start(1, setup) for _ in range(2))
+    numbers = [connection.read().child for _ in range(2)]
+    for number in numbers:
+        connection.send(Answered(child=number, answer=long))
+    killed.kill()
+    assert ready([other], 5.0) == [other] and other.read() == long
+    for number in numbers:
+        connection.send(Ended(child=number, code=0, how="ended", log=""))
+    assert other.read() is None and other.end() == (0, "ended")
+    assert killed.read() == long and killed.read() is None
+
+
+def test_a_worker_that_has_ended_leaves_no_pipe_open(joined):
+    """A long run replaces its workers many times, and a process may open about a thousand files."""
+    followers, connection = joined
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
         worker = followers.start(1, Setup(platform="cpu", devices=1))
@@ -127,8 +152,6 @@ def test_a_worker_that_has_ended_leaves_no_pipe_open():
         worker.close()
         del worker
     until(lambda: len(os.listdir("/proc/self/fd")) == before, 5)
-    connection.close()
-    followers.end(0)
 
 
 def test_a_stranger_and_a_second_process_of_a_number_do_not_join(monkeypatch):

@@ -24,16 +24,13 @@ def verdict(name, ok):
     return schema.Verdict(name=name, ok=ok, reason="as it is")
 
 
-def test_each_process_has_a_number_and_all_the_same_address():
+def test_each_process_has_a_number_and_its_accelerator_and_all_the_same_address():
     setups = client.setups(Setup(platform="cpu", devices=4, processes=2, worker="w"))
     assert [each.world.process for each in setups] == [0, 1]
     (address,) = {each.world.address for each in setups}
     assert address.startswith("127.0.0.1:")
     alone = Setup(platform="cpu", devices=2)
     assert client.setups(alone) == [alone]
-
-
-def test_an_accelerator_for_each_process():
     setups = client.setups(Setup(platform="gpu", devices=3, processes=3))
     assert [each.world.device for each in setups] == [0, 1, 2]
 
@@ -67,10 +64,6 @@ def test_the_load_of_processes_on_other_cpus_is_added():
     assert merged.steal_s == pytest.approx([0.3, 0.2])
 
 
-def test_one_process_is_unchanged():
-    assert client.merged([answer(), Idle()]) == answer()
-
-
 def test_an_error_found_by_another_process_is_reported_with_its_number():
     merged = client.merged([
         answer(checks=(verdict("finite", ok=True), verdict("steps", ok=False))),
@@ -84,6 +77,7 @@ def test_the_most_threads_and_the_same_program_for_all():
     two, three = (MoreThreads(concurrent_collectives=count) for count in (2, 3))
     assert client.merged([two, three]) == three
     assert client.merged([Same(same=True), Same(same=False)]) == Same(same=False)
+    assert client.merged([answer(), Idle()]) == answer()
 
 
 @pytest.mark.parametrize("wrong", [[[1.0], [0.5]], [[2.0], [-1.0]]])

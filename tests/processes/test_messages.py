@@ -35,12 +35,8 @@ def test_a_request_arrives_as_it_was_sent(request_):
 def test_defaults_are_not_sent_so_a_worker_of_an_older_commit_understands():
     assert line_of(Round(point="p", round=0)) == {"do": "round", "point": "p", "round": 0}
     setup = Setup(platform="cpu", devices=2, world=Position(address="a:1", processes=2, process=0))
-    assert sent(setup) == {
-        "do": "setup",
-        "platform": "cpu",
-        "devices": 2,
-        "world": {"address": "a:1", "processes": 2, "process": 0},
-    }
+    world = {"address": "a:1", "processes": 2, "process": 0}
+    assert sent(setup) == {"do": "setup", "platform": "cpu", "devices": 2, "world": world}
     assert message_of(sent(setup), [Setup]) == setup
 
 
@@ -60,11 +56,8 @@ def test_a_message_with_another_name_or_field_is_refused(line, words):
 def test_an_answer_is_the_one_of_its_request_or_a_reason():
     record = fabricate.point_record()
     assert answer_of(sent(Recorded(record=record, steps=4)), Recorded) == Recorded(record=record, steps=4)
-    for reason in (
-        messages.Failed(stage="", reason=""),
-        messages.MoreThreads(concurrent_collectives=0),
-        messages.Idle(),
-    ):
+    failed, threads = messages.Failed(stage="", reason=""), messages.MoreThreads(concurrent_collectives=0)
+    for reason in (failed, threads, messages.Idle()):
         assert answer_of(sent(reason), Recorded) == reason
     assert answer_of(sent(messages.Same(same=False)), messages.Same) == messages.Same(same=False)
     with pytest.raises(ValueError, match="record: 'other' is not 'point' or 'compiled'"):

@@ -12,7 +12,10 @@ from typing import Any
 import fabricate_cases as fab
 import pytest
 from fabricate_cases import Made
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
@@ -43,6 +46,21 @@ def undrawn() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "pictures", lambda run: [])
         yield
+
+
+def drawn(draw: Callable[[RunReport], Figure | None], found: RunReport) -> Figure:
+    with canvas.style():
+        figure = draw(found)
+    assert figure is not None
+    return figure
+
+
+def texts(of: Figure | Axes) -> str:
+    return "\n".join(text.get_text() for text in of.findobj(Text))
+
+
+def bars_of(axes: Axes) -> list[Rectangle]:
+    return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
 
 
 def removed(made: Made) -> Made:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import fabricate
 import fabricate_cases as fab
-import matplotlib
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from report import runs
+from report.runs import drawn, texts
 
 from jaxbench.catalog import published
 from jaxbench.core import store
@@ -37,22 +38,10 @@ from jaxbench.report.figures.kernels import (
 from jaxbench.report.figures.links import draw_alpha_beta, draw_busbw, draw_transfer
 from jaxbench.report.figures.roofline import Spot, of_cases
 from jaxbench.report.figures.versus import draw_call_split, draw_versus, draw_ways_to_target
-from jaxbench.report.run_report import RunReport
 from jaxbench.statistics.bootstrap import Estimate
 
 FIGURES = {name: plot.views for name, plot in build.figures().items()}
 EVERY = [(view, name) for view in runs.VIEWS for name, shown in FIGURES.items() if f"cases/{view}" in shown]
-
-
-def drawn(module: Any, found: RunReport) -> Figure:
-    with canvas.style():
-        figure = module.draw(found)
-        assert figure is not None
-        return figure
-
-
-def texts(of: Figure | Axes) -> str:
-    return "\n".join(t.get_text() for t in of.findobj(matplotlib.text.Text))
 
 
 def panel(figure: Figure, title: str) -> Axes:
@@ -97,43 +86,27 @@ def test_refused_and_wrong_rows_are_crosses_off_the_line(tmp_path: Path) -> None
     assert notes.REFUSED in texts(figure) and notes.WRONG in texts(figure)
 
 
-def test_crossings_and_half_of_the_best_rate_are_marked_and_named(tmp_path: Path) -> None:
+def test_curves_name_crossings_and_half_of_the_best_rate_and_differ_without_colour(tmp_path: Path) -> None:
     figure = drawn(draw_curves, runs.findings(tmp_path, "curves"))
     assert "a  10k: jit passes numpy" in texts(figure) and "n½ jit: " in texts(figure)
     dotted = [line for line in joined(panel(figure, "gelu: time per call")) if line.get_linestyle() != "-"]
     assert xs(dotted) == {10_000}
     bars = marked(panel(figure, "gelu: elements/s"), marker="|")
     assert len(bars) == 2 and all(100 < x < 1e6 for x in xs(bars))
-
-
-def test_every_series_differs_without_colour(tmp_path: Path) -> None:
-    figure = drawn(draw_curves, runs.findings(tmp_path, "curves"))
     assert len({h.get_marker() for h in figure.legends[0].legend_handles}) == 2
-
-
-def test_intervals_are_error_bars(tmp_path: Path) -> None:
-    figure = drawn(draw_curves, runs.findings(tmp_path, "curves"))
     assert len(panel(figure, "gelu: time per call").containers) == 2
 
 
-def test_oversubscribed_groups_are_hollow_and_say_what_they_prove(tmp_path: Path) -> None:
+def test_buses_of_fake_devices_are_hollow_and_published_ones_dotted_and_one_device_has_none(tmp_path: Path) -> None:
     figure = drawn(draw_busbw, runs.findings(tmp_path, "collectives"))
     axes = panel(figure, "all-gather")
     hollow = [line for line in axes.lines if line.get_markerfacecolor() == "white"]
     filled = [line for line in axes.lines if line.get_marker() in marks.MARKERS and line not in hollow]
     assert len(hollow) == 2 and len(filled) == 1
     assert notes.FAKE in texts(figure)
-
-
-def test_one_device_has_no_bus(tmp_path: Path) -> None:
-    figure = drawn(draw_busbw, runs.findings(tmp_path, "collectives"))
     assert "1 device" not in texts(figure)
     alone = fab.alpha_beta("all_reduce", 1, [2**10, 2**20], alpha_s=1e-5, beta=1e9)
     assert draw_busbw(runs.findings(tmp_path / "alone", "collectives", alone)) is None
-
-
-def test_published_series_are_hollow_dotted_grey_and_not_rescaled(tmp_path: Path) -> None:
-    figure = drawn(draw_busbw, runs.findings(tmp_path, "collectives"))
     axes = panel(figure, "all-reduce: bus bandwidth")
     behind = marked(axes, color=marks.PALE)
     table = published.read("allreduce_busbw").frame
@@ -191,7 +164,7 @@ def test_a_refused_pair_is_a_cross_and_not_slow(tmp_path: Path) -> None:
     assert sorted(t.get_text() for t in heat.texts)[-1] == "x" and not heat.patches
 
 
-def test_the_cache_and_the_memory_plateau_are_marked(tmp_path: Path) -> None:
+def test_a_known_cache_and_the_memory_plateau_are_marked(tmp_path: Path) -> None:
     figure = drawn(draw_stream, runs.findings(tmp_path, "stream"))
     assert "cache 32 MiB" in texts(figure) and "4 x cache" in texts(figure)
     (axes,) = figure.axes
@@ -199,6 +172,8 @@ def test_the_cache_and_the_memory_plateau_are_marked(tmp_path: Path) -> None:
     (plateau,) = [line for line in axes.lines if line.get_label() == "_guide"]
     assert plateau.get_ydata()[0] == pytest.approx(9, rel=0.05) and plateau.get_xdata()[0] > 64 * 2**20
     assert "GB/s from memory" in axes.get_title(loc="left")
+    figure = drawn(draw_stream, runs.findings(tmp_path / "unknown", "stream", manifest={"cache_bytes": None}))
+    assert "cache" not in texts(figure)
 
 
 def test_launch_bound_sizes_claim_no_bandwidth(tmp_path: Path) -> None:
@@ -225,11 +200,6 @@ def test_a_line_that_misses_is_dashed(tmp_path: Path) -> None:
         assert fit.get_linestyle() == style and ("alpha and beta describe nothing" in texts(figure)) is (style == "--")
 
 
-def test_without_a_known_cache_there_is_no_mark(tmp_path: Path) -> None:
-    figure = drawn(draw_stream, runs.findings(tmp_path, "stream", manifest={"cache_bytes": None}))
-    assert "cache" not in texts(figure)
-
-
 def test_squares_are_a_curve_under_the_peak_and_other_shapes_are_bars(tmp_path: Path) -> None:
     figure = drawn(draw_matmul, runs.findings(tmp_path, "matmul", machine=fab.card()))
     left, right = panel(figure, "n x n x n: FLOP/s"), panel(figure, "other shapes: FLOP/s")
@@ -241,17 +211,14 @@ def test_squares_are_a_curve_under_the_peak_and_other_shapes_are_bars(tmp_path: 
     assert "dashed: the peak of float32 100 GFLOP/s" in texts(figure)
 
 
-def test_bars_begin_at_zero_unless_times_differ_too_much(tmp_path: Path) -> None:
+def test_bars_begin_at_zero_unless_times_differ_too_much_and_a_refused_one_is_a_cross(tmp_path: Path) -> None:
     near = drawn(draw_dispatch, runs.findings(tmp_path / "near", "dispatch")).axes[0]
     assert near.get_xscale() == "linear" and near.get_xlim()[0] == 0
     far = drawn(draw_dispatch, runs.findings(tmp_path / "far", "dispatch", runs.dispatch(slowest_s=3e-3))).axes[0]
     assert far.get_xscale() == "log" and far.get_xlim()[1] > 3e-3
     assert [t.get_text() for t in far.get_yticklabels()] == ["empty, pipelined", "empty, sync", "tiny, sync"]
-
-
-def test_a_refused_bar_is_a_cross(tmp_path: Path) -> None:
     made = [*runs.dispatch()[:2], runs.removed(runs.dispatch(slowest_s=3e-3)[2])]
-    figure = drawn(draw_dispatch, runs.findings(tmp_path, "dispatch", made))
+    figure = drawn(draw_dispatch, runs.findings(tmp_path / "refused", "dispatch", made))
     assert "refused" in texts(figure) and len([p for p in figure.axes[0].patches if p.get_width() > 0]) == 2
 
 
@@ -275,9 +242,7 @@ def test_linalg_shows_how_the_others_compare_with_jit(tmp_path: Path) -> None:
         assert np.allclose(numpy.get_ydata(), 2, rtol=0.05)
 
 
-def test_versus_shows_latency_and_throughput_over_numpy_and_what_others_published_of_such_a_model(
-    tmp_path: Path,
-) -> None:
+def test_versus_shows_latency_and_throughput_over_numpy_and_published_ones_of_such_a_model(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "versus")
     figure = drawn(draw_versus, found)
     latency, throughput = figure.axes
@@ -288,9 +253,7 @@ def test_versus_shows_latency_and_throughput_over_numpy_and_what_others_publishe
     assert "boosted trees, Ryzen 7 2700 vs 1080 Ti" in texts(with_trees) and "2.9 x" in texts(with_trees.axes[1])
     (headline,) = found.headlines
     assert headline.startswith("mlp: shortest time for 1 row: ") and " µs (numpy on" in headline
-    assert (
-        "; highest rate: 2" in headline and "Mrows/s" in headline and " with 4,096 rows at a time (jit on" in headline
-    )
+    assert re.search(r"; highest rate: 2.*Mrows/s.* with 4,096 rows at a time \(jit on", headline)
 
 
 def test_a_large_speedup_has_no_exponent(tmp_path: Path) -> None:
@@ -304,7 +267,7 @@ def test_a_large_speedup_has_no_exponent(tmp_path: Path) -> None:
     assert "200 x" in texts(figure) and "e+0" not in texts(figure)
 
 
-def test_a_call_is_split_with_one_row_and_with_the_most(tmp_path: Path) -> None:
+def test_a_call_is_split_and_trainings_have_times_and_speedups(tmp_path: Path) -> None:
     found = runs.findings(tmp_path, "versus")
     figure = drawn(draw_call_split, found)
     one, most = (panel(figure, title) for title in ("1 row: latency", "4,096 rows: throughput"))
@@ -313,16 +276,13 @@ def test_a_call_is_split_with_one_row_and_with_the_most(tmp_path: Path) -> None:
     assert "it may take no time" in texts(figure) and most.patches[0].get_facecolor()[:3] == (1, 1, 1)
     _, second = found.sentences()["Where the time goes"]
     assert "transfer cannot tell (-" in second
-    assert draw_call_split(runs.findings(tmp_path / "none", "versus", runs.versus()[:3])) is None
-
-
-def test_trainings_to_a_target_have_times_and_speedups_with_their_seeds(tmp_path: Path) -> None:
-    found = runs.findings(tmp_path, "versus")
+    none = runs.findings(tmp_path / "none", "versus", runs.versus()[:3])
+    assert draw_call_split(none) is None
     figure = drawn(draw_ways_to_target, found)
     times, ratios = figure.axes
     assert "mlp: jit on 1 core" in texts(times) and "2 x" in texts(ratios) and "n = 3 seeds" in texts(figure)
     assert len(found.sentences()["Training to a target"]) == 2
-    assert draw_ways_to_target(runs.findings(tmp_path / "none", "versus", runs.versus()[:3])) is None
+    assert draw_ways_to_target(none) is None
 
 
 @pytest.mark.parametrize("view", list(runs.VIEWS))
@@ -363,12 +323,8 @@ def spot(**facts: Any) -> Spot:
 def drawn_roofline(spots: list[Spot], card: dict[str, Any] | None = None, dtype: str = "float32") -> Figure:
     with canvas.style():
         figure = roofline.under(spots, card=card or fab.card(), title="x", dtype=dtype)
-        assert figure is not None
-        return figure
-
-
-def texts_roofline(figure: Figure) -> str:
-    return "\n".join(t.get_text() for t in figure.findobj(matplotlib.text.Text))
+    assert figure is not None
+    return figure
 
 
 def ceilings(figure: Figure) -> list[Line2D]:
@@ -382,30 +338,22 @@ def test_ceilings_are_those_of_the_card_on_all_cores() -> None:
     slopes = {round(line.get_ydata()[0] / line.get_xdata()[0]) for line in ceilings(figure) if line not in flat}
     assert slopes == {15_000_000_000, 110_000_000_000}
     for said in ("float32 190 GFLOP/s", "memory 15.0 GB/s", "cache 110 GB/s"):
-        assert said in texts_roofline(figure)
+        assert said in texts(figure)
 
 
 def test_the_ceiling_of_the_rows_dtype_is_the_heavy_one() -> None:
     card = fab.card()
     card["peaks"].append(fab.peak("flop_per_s", 2, 9e10, op="matmul", dtype="float64"))
     for dtype, heavy in (("float32", 1.9e11), ("float64", 9e10)):
-        flat = [
-            line
-            for line in ceilings(drawn_roofline([spot()], card, dtype))
-            if line.get_ydata()[0] == line.get_ydata()[1]
-        ]
-        widths = {line.get_ydata()[0]: line.get_linewidth() for line in flat}
+        lines = [(*line.get_ydata(), line.get_linewidth()) for line in ceilings(drawn_roofline([spot()], card, dtype))]
+        widths = {low: width for low, high, width in lines if low == high}
         assert max(widths, key=lambda value: widths[value]) == heavy and len(set(widths.values())) == 2
 
 
 def test_catalogue_peaks_are_dashed() -> None:
     figure = drawn_roofline([spot(platform="gpu", value=1e12)], GPU_CARD)
-    dashed = [line for line in ceilings(figure) if line.get_linestyle() == "--"]
-    assert (
-        len(dashed) == 2
-        and "float32 peak" in texts_roofline(figure)
-        and "memory peak 4.80 TB/s" in texts_roofline(figure)
-    )
+    assert len([line for line in ceilings(figure) if line.get_linestyle() == "--"]) == 2
+    assert "float32 peak" in texts(figure) and "memory peak 4.80 TB/s" in texts(figure)
 
 
 def test_without_a_bandwidth_there_is_no_roofline() -> None:
@@ -430,7 +378,7 @@ def test_marks_say_what_a_spot_is() -> None:
     assert (styles[1.0].get_marker(), styles[2.0].get_marker(), styles[3.0].get_marker()) != ("o", "o", "o")
     assert any(line.get_markerfacecolor() == "white" for line in axes.lines)
     for said in (notes.REFUSED, notes.WRONG, "other runs on this machine", notes.HOLLOW):
-        assert said in texts_roofline(figure)
+        assert said in texts(figure)
 
 
 def test_kernels_stand_at_their_intensity(tmp_path: Path) -> None:
@@ -445,18 +393,15 @@ def test_kernels_stand_at_their_intensity(tmp_path: Path) -> None:
 
 def test_small_sizes_far_below_the_roof_are_counted_not_drawn() -> None:
     figure = drawn_roofline([spot(), spot(value=1e3), spot(value=2e3)])
-    assert "2 of small sizes" in texts_roofline(figure)
+    assert "2 of small sizes" in texts(figure)
     assert figure.axes[0].get_ylim()[0] > 1e4
 
 
 def training(path: Path, *, moved: float | None = 4e8, machine: dict[str, Any] | None = None, **facts: Any) -> Path:
     """A training run of this machine with `moved` bytes per step, counted by the compiler."""
     fabricate.run_folder(path, devices=(1, 2), rounds=3, **facts)
-    lines = [json.loads(line) for line in (path / store.RECORDS).read_text().splitlines()]
-    for line in lines:
-        if line["kind"] == "point":
-            line["passport"]["compiler_bytes_per_step"] = moved
-    (path / store.RECORDS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    counted = {"compiler_bytes_per_step": moved}
+    fabricate.edit(path, lambda line: line["passport"].update(counted) if line["kind"] == "point" else None)
     manifest = json.loads((path / store.MANIFEST).read_text())
     store.write_json(path / store.MANIFEST, {**manifest, **fab.card()["machine"]})
     if machine is not None:
@@ -481,10 +426,8 @@ def test_a_card_of_another_machine_is_not_used_and_it_says_so(tmp_path: Path) ->
     card["machine"]["cpu_model"] = "Another CPU"
     build.write(training(tmp_path, machine=card))
     assert not (tmp_path / "figures/roofline.svg").exists()
-    assert (
-        "machine profile in the folder is not used: it is from another machine"
-        in (tmp_path / "report.html").read_text()
-    )
+    said = "machine profile in the folder is not used: it is from another machine"
+    assert said in (tmp_path / "report.html").read_text()
 
 
 def test_earlier_runs_of_the_same_machine_are_in_the_background(tmp_path: Path) -> None:

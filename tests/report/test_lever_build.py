@@ -16,7 +16,6 @@ from thin import thin
 from jaxbench.core import store
 from jaxbench.core.store import RunFolder
 from jaxbench.report import build, run_report
-from jaxbench.report.drawing import canvas
 from jaxbench.report.run_report import RunReport
 
 UNKNOWN = re.compile(r"\b(nan|inf)\b", re.IGNORECASE)
@@ -219,6 +218,5 @@ def test_sets_of_compiler_options_are_ranked_and_said(tmp_path: Path) -> None:
     (sentence,) = run.headlines
     assert re.search(ranking, sentence) and "selected" not in sentence
     assert "onednn: xla_cpu_use_onednn=true (source: somewhere)." in (tmp_path / "report.html").read_text()
-    with canvas.style():
-        names = build.figures()["arms"].draw(run).axes[0].get_yticklabels()
+    names = runs.drawn(build.figures()["arms"], run).axes[0].get_yticklabels()
     assert [name.get_text() for name in names] == ["default", "fast_runtime", "fast_math", "concurrent", "onednn"]

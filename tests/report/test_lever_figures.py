@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import fabricate_arms as fab
-import matplotlib
 import pytest
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from report.runs import bars_of, drawn, texts
 
 from jaxbench.analysis import studies
 from jaxbench.core import store
@@ -26,18 +25,7 @@ def findings(path: Path, kind: str, **facts: Any) -> RunReport:
 
 
 def draw(path: Path, kind: str, **facts: Any) -> Figure:
-    with canvas.style():
-        figure = build.figures()[kind].draw(findings(path, kind, **facts))
-    assert figure is not None
-    return figure
-
-
-def texts(figure: Figure) -> str:
-    return "\n".join(t.get_text() for t in figure.findobj(matplotlib.text.Text))
-
-
-def bars_of(axes: Any) -> list[Rectangle]:
-    return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+    return drawn(build.figures()[kind], findings(path, kind, **facts))
 
 
 @pytest.mark.parametrize("kind", fab.RUNS)
@@ -53,13 +41,8 @@ def test_oversubscribed_is_said_and_has_no_filled_mark(tmp_path: Path, kind: str
     assert notes.HOLLOW in texts(figure)
     ours = set(marks.COLOURS) - {"#000000"}
     panels = figure.axes[:2] if kind == "remat" else figure.axes  # the law of depth is compiled, not timed
-    filled = [
-        line
-        for axes in panels
-        for line in axes.lines
-        if line.get_color() in ours and line.get_marker() in marks.MARKERS and line.get_markerfacecolor() != "white"
-    ]
-    assert not filled
+    for line in (line for axes in panels for line in axes.lines if line.get_marker() in marks.MARKERS):
+        assert line.get_color() not in ours or line.get_markerfacecolor() == "white"
 
 
 @pytest.mark.parametrize("kind", fab.RUNS)
@@ -95,9 +78,7 @@ def test_the_law_has_its_exponent_and_two_guides(tmp_path: Path) -> None:
     assert legend[0] == "none: n^1.00 ± 0.00" and legend[1].startswith("sqrt: n^0.50")
     assert {"n", "√n"} <= {text.get_text() for text in figure.axes[2].texts}
     bare = fab.lever_folder(tmp_path / "bare", fab.remat(), ["remat"])
-    with canvas.style():
-        without = draw_remat(run_report.find(RunFolder(bare)))
-    assert without is not None and len(without.axes) == 2
+    assert len(drawn(draw_remat, run_report.find(RunFolder(bare))).axes) == 2
 
 
 def test_accuracy_differences_are_next_to_published_ones(tmp_path: Path) -> None:
@@ -109,38 +90,34 @@ def test_accuracy_differences_are_next_to_published_ones(tmp_path: Path) -> None
     places = findings(tmp_path / "more", "precision").groups
     values = {arm.label: difference(arm) for arm in places[0].arms}
     assert values["bfloat16"].value == pytest.approx(-0.2) and not values["default"].known
-
-
-def test_without_a_training_there_is_no_accuracy(tmp_path: Path) -> None:
     arms = [dataclasses.replace(arm, outcome={}) for arm in fab.precision()]
-    figure = draw(tmp_path, "precision", arms=arms)
+    figure = draw(tmp_path / "untrained", "precision", arms=arms)
     assert len(figure.axes) == 2 and "Micikevicius" not in texts(figure)
 
 
-def test_rung_factors_are_over_the_rung_before(tmp_path: Path) -> None:
+def test_rung_factors_are_over_the_rung_before_unless_it_failed(tmp_path: Path) -> None:
     (place,) = findings(tmp_path, "ladder", noise=0, drift=0).groups
     first, *others = factors(place)
     assert not first.known
     assert [f.value for f in others] == pytest.approx([5, 20 / 7, 14 / 13.97, 13.97 / 8])
-
-
-def test_a_rung_after_a_failed_one_has_no_factor(tmp_path: Path) -> None:
     arms = fab.ladder()
     arms[2] = dataclasses.replace(arms[2], failed="no")
-    (place,) = findings(tmp_path, "ladder", arms=arms).groups
+    (place,) = findings(tmp_path / "failed", "ladder", arms=arms).groups
     assert [f.known for f in factors(place)] == [False, True, False, False, True]
     assert "failed" in texts(draw(tmp_path / "drawn", "ladder", arms=arms))
 
 
-def test_the_knee_is_named_and_the_search_has_its_limit(tmp_path: Path) -> None:
+def test_the_knee_is_named_and_the_search_has_its_limit_and_needs_no_proof(tmp_path: Path) -> None:
     assert "knee 512" in texts(draw(tmp_path, "batch"))
     found = findings(tmp_path / "more", "batch")
-    with canvas.style():
-        figure = draw_search(found)
-    assert figure is not None
+    figure = drawn(draw_search, found)
     assert found.search is not None and studies.search_sentence(found.search) in draw_search.more(found)
     said = texts(figure)
     assert "✓" in said and "✗" in said and "limit, 2.00 GB" in said and "half of the memory that was free" in said
+    fab.lever_folder(tmp_path / "unproven", fab.batch(), ["batch"])
+    store.write_json(tmp_path / "unproven" / "search.json", {**fab.SEARCH, "proven": [], "largest": 0, "error": None})
+    found = run_report.find(RunFolder(tmp_path / "unproven"))
+    assert canvas.render(lambda: draw_search(found))["svg"]
 
 
 def test_a_percentile_that_is_missing_says_why(tmp_path: Path) -> None:
@@ -167,10 +144,3 @@ def test_names_are_text_and_stay_inside_the_figure(tmp_path: Path, kind: str, na
         assert figure is not None
         figure.draw_without_rendering()
     assert figure.axes[0].get_window_extent().width > 80 * canvas.DPI / 100
-
-
-def test_the_search_without_proofs_can_be_drawn(tmp_path: Path) -> None:
-    fab.lever_folder(tmp_path, fab.batch(), ["batch"])
-    store.write_json(tmp_path / "search.json", {**fab.SEARCH, "proven": [], "largest": 0, "error": None})
-    found = run_report.find(RunFolder(tmp_path))
-    assert canvas.render(lambda: draw_search(found))["svg"]

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import fabricate
-import matplotlib
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
+from report.runs import bars_of, drawn, texts
 
 from jaxbench.analysis import studies
 from jaxbench.catalog import published
@@ -20,7 +18,7 @@ from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
 from jaxbench.features.ablations import waterfall
 from jaxbench.report import run_report
-from jaxbench.report.drawing import canvas, marks, notes
+from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.series import received_bytes
 from jaxbench.report.figures import memory, model_parallel
 from jaxbench.report.figures.memory import draw_zero
@@ -70,10 +68,8 @@ def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = Tru
         return dataclasses.replace(record, facts=held, passport=passport)
 
     made = change(path, edit)
-    rows = [
-        dataclasses.replace(row, point=dataclasses.replace(row.point, levers={"precision": precision}))
-        for row in made.rows
-    ]
+    of = {"precision": precision}
+    rows = [dataclasses.replace(row, point=dataclasses.replace(row.point, levers=of)) for row in made.rows]
     return dataclasses.replace(made, rows=rows)
 
 
@@ -97,30 +93,15 @@ def context_material(path: Path, *, search: bool = True, **facts: Any) -> RunRep
     return change(path, lambda record: record)
 
 
-def draw(module: Any, material: RunReport) -> Figure:
-    with canvas.style():
-        figure = module.draw(material)
-    assert figure is not None
-    return figure
-
-
-def texts(figure: Figure) -> str:
-    return "\n".join(t.get_text() for t in figure.findobj(matplotlib.text.Text))
-
-
 def marked(axes: Axes, style: int) -> dict[float, float]:
     """x -> y of our points in this style, in one panel."""
     return {x: y for line in _marked(axes, style) for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
 
 
 def _marked(axes: Axes, style: int) -> list[Line2D]:
-    return [
-        line
-        for line in axes.lines
-        if line.get_color() == marks.series_style(style)[0]
-        and line.get_marker() == marks.series_style(style)[1]
-        and len(line.get_xdata())
-    ]
+    colour, marker = marks.series_style(style)[:2]
+    ours = [line for line in axes.lines if (line.get_color(), line.get_marker()) == (colour, marker)]
+    return [line for line in ours if len(line.get_xdata())]
 
 
 def hollow(axes: Axes, style: int = 0) -> set[float]:
@@ -135,7 +116,7 @@ def published_points(axes: Axes) -> list[list[float]]:
 
 
 def test_zero_has_the_bytes_of_the_formulas(tmp_path: Path) -> None:
-    axes = draw(draw_zero, zero_material(tmp_path, cores=2)).axes[0]
+    axes = drawn(draw_zero, zero_material(tmp_path, cores=2)).axes[0]
     for style, stage in enumerate(memory.STAGES):
         assert marked(axes, style) == pytest.approx({n: stage.per_parameter(n) for n in (1, 2, 4, 8)})
         assert not hollow(axes, style), "bytes are exact on fake devices too"
@@ -143,7 +124,7 @@ def test_zero_has_the_bytes_of_the_formulas(tmp_path: Path) -> None:
 
 
 def test_zero_overlays_the_table_in_bytes_a_parameter(tmp_path: Path) -> None:
-    figure = draw(draw_zero, zero_material(tmp_path))
+    figure = drawn(draw_zero, zero_material(tmp_path))
     theirs = published_points(figure.axes[0])
     assert theirs[0] == [16.0, 7.0, 4.747, 4.187, 4.053, 4.013] and theirs[2][-1] == 0.016
     said = texts(figure)
@@ -151,10 +132,11 @@ def test_zero_overlays_the_table_in_bytes_a_parameter(tmp_path: Path) -> None:
     assert notes.HOLLOW not in said and "within 0 % of the formulas" in said
 
 
-def test_zero_of_another_precision_has_no_published_lines(tmp_path: Path) -> None:
-    figure = draw(draw_zero, zero_material(tmp_path, precision="float32"))
+def test_zero_of_another_precision_has_no_published_lines_and_without_gradients_no_figure(tmp_path: Path) -> None:
+    figure = drawn(draw_zero, zero_material(tmp_path, precision="float32"))
     assert not published_points(figure.axes[0]) and "Rajbhandari" not in texts(figure)
     assert marked(figure.axes[0], 3)[8] == 2
+    assert draw_zero(zero_material(tmp_path / "none", gradients=False)) is None
 
 
 def test_zero_says_how_far_from_the_formulas(tmp_path: Path) -> None:
@@ -166,10 +148,6 @@ def test_zero_says_how_far_from_the_formulas(tmp_path: Path) -> None:
     assert memory.worst(made.rows) == pytest.approx(0.01)
 
 
-def test_zero_without_gradients_is_no_figure(tmp_path: Path) -> None:
-    assert draw_zero(zero_material(tmp_path, gradients=False)) is None
-
-
 def test_model_parallel_strategies_have_no_stage() -> None:
     assert memory.stage("tensor") is None and memory.stage("shard_map") is memory.DP
     assert memory.stage("fsdp") is memory.PARAMETERS
@@ -177,7 +155,7 @@ def test_model_parallel_strategies_have_no_stage() -> None:
 
 def test_tensor_has_percents_speedups_and_bytes(tmp_path: Path) -> None:
     made = spread_material(tmp_path, cores=2)
-    weak, strong, sent = draw(draw_tensor, made).axes
+    weak, strong, sent = drawn(draw_tensor, made).axes
     law = fabricate.amdahl(0.05)
     assert marked(weak, 0) == pytest.approx({n: 100 * law("weak", n) / n for n in (1, 2, 4, 8)})
     assert marked(strong, 0) == pytest.approx({n: law("strong", n) for n in (1, 2, 4, 8)})
@@ -186,35 +164,32 @@ def test_tensor_has_percents_speedups_and_bytes(tmp_path: Path) -> None:
     assert {received_bytes(row) for row in made.rows if row.point.devices == 8} == {16e6}
 
 
-def test_tensor_overlays_megatron(tmp_path: Path) -> None:
-    figure = draw(draw_tensor, spread_material(tmp_path))
+def test_tensor_overlays_megatron_and_its_speedups_only_over_one_device(tmp_path: Path) -> None:
+    figure = drawn(draw_tensor, spread_material(tmp_path))
     weak, strong, sent = figure.axes
     assert published_points(weak) == [[100, 95, 82, 77], [96, 83, 79, 74]]
     assert published_points(strong) == [[1, 1.64, 2.34, 2.98]] and not published_points(sent)
     assert "Shoeybi et al., 2019" in texts(figure) and "n = 10 blocks in 5 rounds" in texts(figure)
-
-
-def test_published_speedups_are_over_one_device(tmp_path: Path) -> None:
-    figure = draw(draw_tensor, spread_material(tmp_path, devices=(2, 4)))
+    figure = drawn(draw_tensor, spread_material(tmp_path / "two", devices=(2, 4)))
     assert not published_points(figure.axes[1]) and "these over 2 devices" in texts(figure)
 
 
 def test_tensor_leaves_out_what_was_not_timed(tmp_path: Path) -> None:
-    figure = draw(draw_tensor, spread_material(tmp_path, scalings=("strong",)))
+    figure = drawn(draw_tensor, spread_material(tmp_path, scalings=("strong",)))
     assert [axes.get_title(loc="left")[:6] for axes in figure.axes] == ["strong", "MB rec"]
-    bytes_alone = draw(draw_tensor, spread_material(tmp_path / "untimed", rounds=0))
+    bytes_alone = drawn(draw_tensor, spread_material(tmp_path / "untimed", rounds=0))
     assert len(bytes_alone.axes) == 1 and "Shoeybi" not in texts(bytes_alone)
     none = spread_material(tmp_path / "none")
     assert draw_tensor(dataclasses.replace(none, rows=[])) is None
 
 
 def test_a_wrong_point_is_a_cross(tmp_path: Path) -> None:
-    figure = draw(draw_tensor, spread_material(tmp_path, wrong=("tensor/strong/8",)))
+    figure = drawn(draw_tensor, spread_material(tmp_path, wrong=("tensor/strong/8",)))
     assert 8 not in marked(figure.axes[1], 0) and notes.WRONG in texts(figure)
 
 
 def test_context_has_lengths_memory_and_times(tmp_path: Path) -> None:
-    figure = draw(draw_context, context_material(tmp_path, devices=(1, 2, 4), cores=2))
+    figure = drawn(draw_context, context_material(tmp_path, devices=(1, 2, 4), cores=2))
     lengths, memory, times = figure.axes
     assert [marked(lengths, style) for style in range(3)] == [{1: 64}, {2: 120}, {4: 240}]
     guide = next(line for line in lengths.lines if list(line.get_ydata()) == [64, 128, 256])
@@ -228,7 +203,7 @@ def test_context_has_lengths_memory_and_times(tmp_path: Path) -> None:
 
 def test_context_times_are_the_medians(tmp_path: Path) -> None:
     made = context_material(tmp_path, search=False, devices=(1, 2, 4), noise=0, drift=0)
-    (times,) = draw(draw_context, made).axes
+    (times,) = drawn(draw_context, made).axes
     law = fabricate.amdahl(0.05)
     for style, n in enumerate((1, 2, 4)):
         assert marked(times, style) == pytest.approx({n: 0.0123 / law("strong", n)})
@@ -236,7 +211,7 @@ def test_context_times_are_the_medians(tmp_path: Path) -> None:
 
 def test_context_leaves_out_panels_without_data(tmp_path: Path) -> None:
     searched = context_material(tmp_path, rounds=0, devices=(1, 2, 4))
-    assert len(draw(draw_context, searched).axes) == 2
+    assert len(drawn(draw_context, searched).axes) == 2
     (tmp_path / studies.LONGEST).unlink()
     assert draw_context(searched) is None
 
@@ -319,13 +294,6 @@ RUNS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
 }
 
 
-def drawn(module: Any, material: RunReport) -> Figure:
-    with canvas.style():
-        figure = module.draw(material)
-    assert figure is not None
-    return figure
-
-
 def marked__parts(axes: Axes, marker: str) -> list[tuple[float, float, bool]]:
     """(x, y, filled) of our points with that marker, in the order of x."""
     found = [line for line in axes.lines if line.get_marker() == marker and line.get_color() in marks.COLOURS]
@@ -334,10 +302,6 @@ def marked__parts(axes: Axes, marker: str) -> list[tuple[float, float, bool]]:
         for line in found
         for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
     )
-
-
-def bars_of(axes: Axes) -> list[Rectangle]:
-    return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
 
 
 @pytest.mark.parametrize("kind", RUNS)
@@ -361,12 +325,15 @@ def test_a_wrong_point_is_crossed_out(tmp_path: Path, kind: str) -> None:
     assert any(line.get_marker() == "x" for axes in figure.axes for line in axes.lines)
 
 
-def test_the_idle_share_is_filled_and_on_the_line_of_theory(tmp_path: Path) -> None:
-    axes = drawn(draw_pipeline, made(tmp_path, PIPELINES)).axes[0]
-    found = marked__parts(axes, "s")  # M = 4
+def test_the_idle_share_is_on_the_line_of_theory_and_scratch_memory_that_of_the_most_stages(tmp_path: Path) -> None:
+    idle, _, scratch = drawn(draw_pipeline, made(tmp_path, PIPELINES)).axes
+    found = marked__parts(idle, "s")  # M = 4
     assert [y for _, y, _ in found[::2]] == pytest.approx([0, 20, 100 * 3 / 7, 100 * 7 / 11])
     assert all(filled for *_, filled in found)
     assert waterfall.idle_share(4, 4, 2) == pytest.approx(3 / 11)
+    assert marked__parts(scratch, "v") == [(1, 1e6, True), (4, 4e6, True)]  # gpipe
+    assert marked__parts(scratch, "P") == [(1, 8e6, True), (4, 8e6, True)]  # 1f1b
+    assert "K = 8" in scratch.get_title(loc="left")
 
 
 def test_throughput_is_over_two_stages_and_one_micro_batch(tmp_path: Path) -> None:
@@ -385,13 +352,6 @@ def test_throughput_is_over_two_stages_and_one_micro_batch(tmp_path: Path) -> No
 def test_without_its_base_there_is_no_throughput(tmp_path: Path) -> None:
     figure = drawn(draw_pipeline, made(tmp_path, [stages(4, 4), stages(8, 4)]))
     assert "was not timed" in texts(figure) and "Huang" not in texts(figure)
-
-
-def test_scratch_memory_is_that_of_the_most_stages(tmp_path: Path) -> None:
-    axes = drawn(draw_pipeline, made(tmp_path, PIPELINES)).axes[2]
-    assert marked__parts(axes, "v") == [(1, 1e6, True), (4, 4e6, True)]  # gpipe
-    assert marked__parts(axes, "P") == [(1, 8e6, True), (4, 8e6, True)]  # 1f1b
-    assert "K = 8" in axes.get_title(loc="left")
 
 
 def test_meshes_are_ranked_by_time(tmp_path: Path) -> None:
@@ -414,12 +374,8 @@ def test_oversubscribed_meshes_are_ranked_by_bytes(tmp_path: Path) -> None:
 
 def test_a_mesh_that_failed_is_named_with_its_reason(tmp_path: Path) -> None:
     reason = "heads do not divide over tensor=3 " * 9
-    entries = [
-        *MESHES,
-        mesh("tensor=3", 1, 1, failed=reason),
-        mesh("stage=2,data=2", 0.01, 2, facts={"busy_share": 0.8}),
-    ]
-    said = texts(drawn(draw_hybrid, made(tmp_path, entries)))
+    more = [mesh("tensor=3", 1, 1, failed=reason), mesh("stage=2,data=2", 0.01, 2, facts={"busy_share": 0.8})]
+    said = texts(drawn(draw_hybrid, made(tmp_path, [*MESHES, *more])))
     assert "not drawn: tensor=3: heads do not divide" in said and "…" in said
     assert "meshes with stages leave 20 % of their schedule idle" in said
 

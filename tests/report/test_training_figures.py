@@ -21,6 +21,7 @@ import pytest
 from fabricate_losses import Loss
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from report.runs import drawn, texts
 from thin import thin
 
 from jaxbench.analysis import points, run_rows
@@ -46,23 +47,12 @@ def waterfall_found(path: Path, **facts: Any) -> RunReport:
     return run_report.find(RunFolder(fabricate_losses.folder(path, facts.pop("losses", LOSSES), **facts)))
 
 
-def waterfall_draw(run: RunReport) -> Figure:
-    with canvas.style():
-        figure = draw_waterfall(run)
-    assert figure is not None
-    return figure
-
-
 def test_the_note_counts_the_rounds_of_factors_and_of_the_efficiency(tmp_path: Path) -> None:
     path = fabricate_losses.folder(tmp_path, {2: LOSSES[2]}, rounds=12, blocks=1)
     whole = remarks(run_report.find(RunFolder(path)).waterfalls)[0]
     assert "n = 12 blocks in 12 rounds" in whole and "factors" not in whole
-    lines = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
-    kept = [
-        line for line in lines if not (line["kind"] == "round" and line["point"].count("/") > 2 and line["round"] > 5)
-    ]
-    assert len(kept) < len(lines)
-    (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in kept))
+    explains = lambda line: line["kind"] == "round" and line["point"].count("/") > 2  # noqa: E731
+    fabricate.edit(path, lambda line: not (explains(line) and line["round"] > 5))
     note = remarks(run_report.find(RunFolder(path)).waterfalls)[0]
     assert re.search(r"n = 6 blocks in 6 rounds of \d+ process\w* for the factors, 12 blocks in 12 rounds", note), note
 
@@ -72,25 +62,22 @@ def bars(axes: Axes) -> list[tuple[float, float]]:
     return [(bar.get_y(), bar.get_y() + bar.get_height()) for bar in axes.patches]
 
 
-def texts(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.findobj(matplotlib.text.Text)]
-
-
 def test_the_steps_go_from_100_to_the_efficiency(tmp_path: Path) -> None:
     run = waterfall_found(tmp_path, losses={2: LOSSES[2]}, noise=0.0005)
-    figure = waterfall_draw(run)
+    figure = drawn(draw_waterfall, run)
     (axes,) = figure.axes
     steps = bars(axes)
     assert steps[0][1] == 100 and [one[0] for one in steps[:-1]] == pytest.approx([one[1] for one in steps[1:]])
     assert steps[-1] == pytest.approx((0, 100 * LOSSES[2].efficiency), abs=0.2)
-    assert {"−4", "−6", "−7", "83 %", "2 devices"} <= set(texts(figure))
+    assert {"−4", "−6", "−7", "83 %", "2 devices"} <= set(texts(figure).split("\n"))
     assert all(bar.get_hatch() for bar in axes.patches[:-1]), "colours survive black and white by their hatches"
 
 
 def test_a_gain_in_one_panel_is_not_cut_off_by_the_other(tmp_path: Path) -> None:
     weak = {2: Loss(machine=0.75)}
-    figure = waterfall_draw(
-        waterfall_found(tmp_path, losses={2: Loss(share=1.3, machine=0.7)}, weak=weak, scalings=("strong", "weak"))
+    figure = drawn(
+        draw_waterfall,
+        waterfall_found(tmp_path, losses={2: Loss(share=1.3, machine=0.7)}, weak=weak, scalings=("strong", "weak")),
     )
     for axes in figure.axes:
         assert axes.get_ylim()[1] > 130 > max(top for _, top in bars(figure.axes[1]))
@@ -98,24 +85,26 @@ def test_a_gain_in_one_panel_is_not_cut_off_by_the_other(tmp_path: Path) -> None
 
 def test_strong_and_weak_stand_side_by_side_and_strategies_below_each_other(tmp_path: Path) -> None:
     names = ("shard_map", "fsdp", "zero1", "pmap")
-    figure = waterfall_draw(waterfall_found(tmp_path, strategies=names, scalings=("strong", "weak")))
+    figure = drawn(draw_waterfall, waterfall_found(tmp_path, strategies=names, scalings=("strong", "weak")))
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == [f"{name}, {scaling}" for name in names[:3] for scaling in ("strong", "weak")]
-    assert "3 of 4 strategies, in the order of the table; the table has all" in "\n".join(texts(figure))
+    assert "3 of 4 strategies, in the order of the table; the table has all" in texts(figure)
 
 
 def test_a_gain_goes_up_and_what_is_unclear_has_a_question_mark(tmp_path: Path) -> None:
-    figure = waterfall_draw(waterfall_found(tmp_path / "gain", losses={2: Loss(share=1.04, machine=0.8)}, noise=0.001))
-    assert bars(figure.axes[0])[0] == pytest.approx((100, 104), abs=0.5) and "+4" in texts(figure)
-    unclear = waterfall_draw(
-        waterfall_found(tmp_path / "unclear", losses={2: Loss(machine=0.8)}, noise=0.05, drift=0.0)
+    figure = drawn(
+        draw_waterfall, waterfall_found(tmp_path / "gain", losses={2: Loss(share=1.04, machine=0.8)}, noise=0.001)
     )
-    assert "?" in texts(unclear) and any("?: the interval contains 0" in text for text in texts(unclear))
+    assert bars(figure.axes[0])[0] == pytest.approx((100, 104), abs=0.5) and "+4" in texts(figure).split("\n")
+    unclear = drawn(
+        draw_waterfall, waterfall_found(tmp_path / "unclear", losses={2: Loss(machine=0.8)}, noise=0.05, drift=0.0)
+    )
+    assert "?" in texts(unclear).split("\n") and "?: the interval contains 0" in texts(unclear)
 
 
 def test_unmeasured_points_are_named(tmp_path: Path) -> None:
-    figure = waterfall_draw(waterfall_found(tmp_path, without=("shard_map/strong/4/alone",)))
-    assert any("shard_map, strong, 4 devices, alone (build: no such part)" in text for text in texts(figure))
+    figure = drawn(draw_waterfall, waterfall_found(tmp_path, without=("shard_map/strong/4/alone",)))
+    assert "shard_map, strong, 4 devices, alone (build: no such part)" in texts(figure)
 
 
 def test_it_stands_below_the_scaling_figure_and_only_where_something_explains(tmp_path: Path) -> None:
@@ -127,12 +116,8 @@ def test_it_stands_below_the_scaling_figure_and_only_where_something_explains(tm
     assert "Communication" in sections and sections["What would help"]
     assert "of a large product's rate here" in sections["Utilisation"][0]
     assert not any("No MFU" in sentence for sentence in sections["Utilisation"])
-    assert [row["point"] for row in _lines(run)] == ["shard_map/strong/1", "shard_map/strong/2"]
+    assert [row.point.point for row in run.rows] == ["shard_map/strong/1", "shard_map/strong/2"]
     assert not run.shortfalls()
-
-
-def _lines(run: RunReport) -> list[dict[str, Any]]:
-    return [{"point": row.point.point} for row in run.rows]
 
 
 def panels(path: Path, *, processes: Callable[[int], int], hosts: int = 1, **facts: Any) -> list[Axes]:
@@ -153,8 +138,8 @@ def panels(path: Path, *, processes: Callable[[int], int], hosts: int = 1, **fac
     run = run_report.find(RunFolder(path))
     assert "hosts" in build.figures_of(run)
     with canvas.style():
-        drawn = draw_hosts(run)
-    return [] if drawn is None else drawn.axes
+        figure = draw_hosts(run)
+    return [] if figure is None else figure.axes
 
 
 def names(axes: Axes) -> list[str]:
@@ -187,19 +172,12 @@ def ranks_found(path: Path, slower: tuple[float, ...], **facts: Any) -> RunRepor
     return run_report.find(RunFolder(fabricate_ranks.folder(path, slower, **facts)))
 
 
-def ranks_draw(run: RunReport) -> Figure:
-    with canvas.style():
-        figure = draw_ranks(run)
-    assert figure is not None
-    return figure
-
-
 @pytest.mark.parametrize("count", [2, 8])
 def test_the_row_of_a_slow_process_is_dark(tmp_path: Path, count: int) -> None:
     slower = (1.0, 1.3, *(1.0,) * (count - 2))
     run = ranks_found(tmp_path, slower)
     assert "ranks" in build.figures_of(run)
-    step, local = ranks_draw(run).axes
+    step, local = drawn(draw_ranks, run).axes
     assert step.get_title(loc="left") == f"shard_map, strong, {count} devices, whole step"
     assert local.get_title(loc="left").startswith("without communication: 1 is slow, 1.")
     for axes in (step, local):
@@ -210,10 +188,10 @@ def test_the_row_of_a_slow_process_is_dark(tmp_path: Path, count: int) -> None:
 
 
 def test_starts_are_marked_and_many_processes_fit(tmp_path: Path) -> None:
-    figure = ranks_draw(ranks_found(tmp_path, (1.0,) * 40, starts=2, local=False))
+    figure = drawn(draw_ranks, ranks_found(tmp_path, (1.0,) * 40, starts=2, local=False))
     (axes,) = figure.axes
     assert [line.get_xdata()[0] for line in axes.lines if line.get_marker() != "o"] == [5.5]
-    assert "vertical line: the processes were restarted" in "\n".join(texts(figure))
+    assert "vertical line: the processes were restarted" in texts(figure)
     assert axes.get_title(loc="left").endswith("whole step: none is last")
     assert len(axes.get_yticks()) <= 16 and not axes.texts, "numbers do not fit"
 
@@ -252,20 +230,10 @@ def _edited(point: MeasuredPoint) -> MeasuredPoint:
     return dataclasses.replace(point, record=dataclasses.replace(point.record, passport=passport))
 
 
-def contrastive_draw(made: RunReport) -> Figure:
-    with canvas.style():
-        figure = draw_contrastive(made)
-    assert figure is not None
-    return figure
-
-
 def values(axes: Axes, *, filled: bool | None = None) -> dict[float, float]:
     """x -> y of our points; of the filled ones or of the hollow ones only, if asked."""
-    ours = [
-        line
-        for line in axes.lines
-        if line.get_color() == marks.series_style(0)[0] and line.get_marker() == marks.series_style(0)[1]
-    ]
+    colour, marker = marks.series_style(0)[:2]
+    ours = [line for line in axes.lines if (line.get_color(), line.get_marker()) == (colour, marker)]
     chosen = [line for line in ours if filled is None or (line.get_markerfacecolor() != "white") == filled]
     return {x: y for line in chosen for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)}
 
@@ -275,7 +243,7 @@ def flat(axes: Axes) -> list[set[float]]:
 
 
 def test_each_panel_has_the_numbers_of_one_device(tmp_path: Path) -> None:
-    work, sent, scratch, time = contrastive_draw(material(tmp_path)).axes
+    work, sent, scratch, time = drawn(draw_contrastive, material(tmp_path)).axes
     assert values(work, filled=True) == {n: 1e9 * n for n in (1, 2, 4, 8)}
     assert values(sent, filled=True) == {1: 0, 2: 2, 4: 4, 8: 8}
     assert values(scratch, filled=True) == {n: 2 * n * MB for n in (1, 2, 4, 8)}
@@ -285,8 +253,8 @@ def test_each_panel_has_the_numbers_of_one_device(tmp_path: Path) -> None:
 
 
 def test_it_says_what_is_hollow_exact_and_wrong(tmp_path: Path) -> None:
-    figure = contrastive_draw(material(tmp_path, wrong=("shard_map/weak/2",)))
-    said = "\n".join(text.get_text() for text in figure.findobj(matplotlib.text.Text))
+    figure = drawn(draw_contrastive, material(tmp_path, wrong=("shard_map/weak/2",)))
+    said = texts(figure)
     assert notes.HOLLOW in said and notes.WRONG in said and FLAT in said and "FLOP and bytes" in said
     assert 2 not in values(figure.axes[0])
 
@@ -315,10 +283,6 @@ def rendered(rows: list[Row], **options: Any) -> dict[str, bytes]:
     return canvas.render(lambda: of_rows(rows, title="cnn", **options))
 
 
-def texts_scaling(figure: Figure) -> str:
-    return "\n".join(t.get_text() for t in figure.findobj(matplotlib.text.Text))
-
-
 def markers(figure: Figure, face: str) -> list[int]:
     """Device counts (nearest) of the markers with this `face` ("white" or "filled") in the speed-up panel."""
     found = []
@@ -329,10 +293,12 @@ def markers(figure: Figure, face: str) -> list[int]:
     return sorted(found)
 
 
-def test_oversubscribed_is_hollow_and_explained(tmp_path: Path) -> None:
+def test_only_oversubscribed_points_are_hollow_and_explained(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path, cores=2, scalings=("strong",)))
     assert markers(figure, "white") == [4, 8] and markers(figure, "filled") == [1, 2]
-    assert notes.HOLLOW in texts_scaling(figure)
+    assert notes.HOLLOW in texts(figure)
+    figure = draw(rows_of(tmp_path / "enough", cores=8, scalings=("strong",)))
+    assert markers(figure, "white") == [] and notes.HOLLOW not in texts(figure)
 
 
 @pytest.mark.parametrize(("rounds", "refused"), [(4, False), (5, True)])
@@ -340,11 +306,9 @@ def test_without_a_base_or_an_interval_only_times_are_drawn(tmp_path: Path, roun
     """If its base were refused, a point on 2 devices would become its own base, at 100 %."""
     path = fabricate.run_folder(tmp_path, rounds=rounds, devices=(1, 2), scalings=("strong",), noise=0.002)
     if refused:
-        lines = [json.loads(line) for line in (path / "records.jsonl").read_text().splitlines()]
-        for line in lines:
-            if line["kind"] == "round" and line["point"] == "shard_map/strong/1":
-                line["double_block_s"] = line["block_s"][:2]
-        (path / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        shrunk = lambda line: line.update(double_block_s=line["block_s"][:2])  # noqa: E731
+        base = lambda line: line["kind"] == "round" and line["point"] == "shard_map/strong/1"  # noqa: E731
+        fabricate.edit(path, lambda line: shrunk(line) if base(line) else None)
     found = find(RunFolder(path))
     rate, speed, share = draw(found.rows).axes
     ours = [[line for line in axes.lines if line.get_marker() in marks.MARKERS] for axes in (rate, speed, share)]
@@ -358,13 +322,8 @@ def test_without_a_base_or_an_interval_only_times_are_drawn(tmp_path: Path, roun
     assert not (found.waterfalls or found.controls)
 
 
-def test_a_figure_of_reportable_points_has_no_hollow_marker(tmp_path: Path) -> None:
-    figure = draw(rows_of(tmp_path, cores=8, scalings=("strong",)))
-    assert markers(figure, "white") == [] and notes.HOLLOW not in texts_scaling(figure)
-
-
 def test_wrong_points_are_crossed_out(tmp_path: Path) -> None:
-    assert notes.WRONG in texts_scaling(draw(rows_of(tmp_path, wrong=("shard_map/strong/2",))))
+    assert notes.WRONG in texts(draw(rows_of(tmp_path, wrong=("shard_map/strong/2",))))
 
 
 def test_speedups_have_the_ticks_of_devices(tmp_path: Path) -> None:
@@ -384,14 +343,14 @@ def test_many_strategies_get_a_row_for_each_scaling(tmp_path: Path, strategies: 
     names = [f"strategy_{i}" for i in range(strategies)]
     figure = draw(rows_of(tmp_path, strategies=names))
     assert len(figure.axes) == panels
-    assert all(name in texts_scaling(figure) for name in names)
+    assert all(name in texts(figure) for name in names)
 
 
 def test_the_overlay_is_on_the_speedup_panel_and_cited(tmp_path: Path) -> None:
     rows = rows_of(tmp_path)
     plain, overlaid = draw(rows), draw(rows, overlaid=P100)
     for name in ("AlexNet", "VGG16", "ResNet-50", "InceptionV3", "ResNet-152", "TensorFlow benchmarks"):
-        assert name in texts_scaling(overlaid) and name not in texts_scaling(plain)
+        assert name in texts(overlaid) and name not in texts(plain)
     more = [len(b.lines) - len(a.lines) for a, b in zip(plain.axes, overlaid.axes, strict=True)]
     assert more == [0, 5, 0]
 
@@ -408,7 +367,7 @@ def speedup_panels(figure: Figure) -> list[tuple[str, int]]:
 def test_published_speedups_are_not_drawn_over_another_base(tmp_path: Path) -> None:
     figure = draw(rows_of(tmp_path, devices=(2, 4, 8)), overlaid=P100)
     assert speedup_panels(figure) == [("speed-up over 2 devices", 0)]
-    assert "these are over 2 devices" in texts_scaling(figure) and notes.PUBLISHED not in texts_scaling(figure)
+    assert "these are over 2 devices" in texts(figure) and notes.PUBLISHED not in texts(figure)
     (ideal,) = [line for line in figure.axes[1].lines if line.get_label() == "_guide"]
     assert list(ideal.get_xdata()) == [2, 4, 8] and list(ideal.get_ydata()) == [1, 2, 4]
 
@@ -424,7 +383,7 @@ def test_a_series_over_another_base_is_left_out_of_the_speedup_panel(tmp_path: P
     rows = mixed(tmp_path)
     figure = draw(rows)
     assert speedup_panels(figure) == [("speed-up over 1 device", 0)]
-    assert "one base: pmap strong (base 2 devices)" in texts_scaling(figure)
+    assert "one base: pmap strong (base 2 devices)" in texts(figure)
     rate, speed, share = (len(panel.lines) for panel in figure.axes)
     assert rate < share and speed < share
     assert all(round(y) != 2 or round(x) != 4 for line in figure.axes[1].lines for x, y in line.get_xydata()[1:2])
@@ -471,8 +430,7 @@ def test_published_curves_are_of_the_same_kind_of_model(
     tmp_path: Path, experiment: str, overlay: str, names: list[str]
 ) -> None:
     run = fabricate.run_folder(tmp_path, experiment=experiment, config={"report": {"overlay": overlay}})
-    with canvas.style():
-        said = texts_scaling(draw_scaling(find(RunFolder(run))))
+    said = texts(drawn(draw_scaling, find(RunFolder(run))))
     assert [name for name in P100[1] if name in said.split("\n")] == names
     assert ("P100" in said) == bool(names)
 
@@ -480,12 +438,6 @@ def test_published_curves_are_of_the_same_kind_of_model(
 def test_an_overlay_of_an_unknown_model_is_refused() -> None:
     with pytest.raises(UserError, match="names 'VGG-16': did you mean 'VGG16'"):
         published.overlaid(f"{TABLE}:VGG-16")
-
-
-def test_an_unknown_overlay_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="did you mean 'tf_dgx1_p100_synth'"):
-        config = {"report": {"overlay": "tf_dgx1_p100_sinth"}}
-        draw_scaling(find(RunFolder(fabricate.run_folder(tmp_path, config=config))))
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def test_all_as_expected(tmp_path: Path) -> None:
     assert "Not as expected" not in page(tmp_path)
 
 
-def test_an_error_is_reported_and_does_not_stop_the_rest(tmp_path: Path) -> None:
+def test_an_error_or_bad_input_is_reported_and_does_not_stop_the_rest(tmp_path: Path) -> None:
     stand = Stand(smoke_cnn=Ended(1, "see the page"), smoke_mlp=Ended(-11, f"{HOME}/x.py: <i>died</i> on brunel-7"))
     ok, made, said = run(tmp_path, stand)
     assert not ok and outcomes(tmp_path) == ["amiss", "broken", "done"]
@@ -103,10 +103,7 @@ def test_an_error_is_reported_and_does_not_stop_the_rest(tmp_path: Path) -> None
     for text in ("pmap/strong/2: differ from those of one device", "~/x.py: &lt;i&gt;died&lt;/i&gt; on &lt;host&gt;"):
         assert text in page(tmp_path)
     assert made["found"]["smoke-cnn"]["grid"] == {"pmap": "NO"}
-
-
-def test_bad_input_of_a_part_is_no(tmp_path: Path) -> None:
-    ok, made, _ = run(tmp_path, Stand(smoke_mlp=Ended(2, "--config.batch=3 does not divide")))
+    ok, made, _ = run(tmp_path / "bad", Stand(smoke_mlp=Ended(2, "--config.batch=3 does not divide")))
     (item,) = made["found"]["smoke-mlp"]["items"]
     assert not ok and (item["agrees"], item["why"]) == ("NO", ["--config.batch=3 does not divide"])
 
@@ -121,7 +118,7 @@ def test_the_page_is_escaped_and_names_no_folder_and_no_host(tmp_path: Path) -> 
     assert "--xla_dump_to=~/dump" in data.read_text()
 
 
-def test_an_interrupt_loses_nothing_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_an_interrupt_loses_nothing_the_same_command_goes_on_and_tries_a_failed_part_again(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, Stand(smoke_mlp=KeyboardInterrupt()))
     assert outcomes(tmp_path) == ["done", "stopped", "not yet"]
@@ -134,12 +131,10 @@ def test_an_interrupt_loses_nothing_and_the_same_command_goes_on(tmp_path: Path)
         "smoke-cnn": 60, "smoke-mlp": 120, "scaling-gpt": 60,
     }  # fmt: skip
     assert run(tmp_path, stand)[0] and stand.asked == ["smoke-mlp", "scaling-gpt"]
-
-
-def test_a_failed_part_is_tried_again(tmp_path: Path) -> None:
-    run(tmp_path, Stand(smoke_cnn=Ended(1, "")))
+    again = tmp_path / "again"
+    run(again, Stand(smoke_cnn=Ended(1, "")))
     stand = Stand()
-    assert run(tmp_path, stand)[0] and stand.asked == ["smoke-cnn"]
+    assert run(again, stand)[0] and stand.asked == ["smoke-cnn"]
 
 
 def test_a_stage_without_time_is_left_out_and_said(tmp_path: Path) -> None:
@@ -156,10 +151,12 @@ def test_a_stage_without_time_is_left_out_and_said(tmp_path: Path) -> None:
     assert run(tmp_path, again)[0] and again.asked == ["smoke-cnn", "smoke-mlp"]
 
 
-def test_another_machine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_machine_and_two_at_once_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(tmp_path, Stand())
     monkeypatch.setattr(manifest, "probe", lambda platform: {**MACHINE, "cores": 4})
     with pytest.raises(UserError, match="another machine .usable cores 8, here 4"):
+        run(tmp_path, Stand())
+    with lock_folder(tmp_path), pytest.raises(UserError, match="another process is using"):
         run(tmp_path, Stand())
 
 
@@ -169,11 +166,6 @@ def test_another_machine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_damaged_document_is_one_sentence(text: str, tmp_path: Path) -> None:
     (tmp_path / "first-run.json").write_text(text)
     with pytest.raises(UserError, match="choose a new --workdir"):
-        run(tmp_path, Stand())
-
-
-def test_two_at_once_are_refused(tmp_path: Path) -> None:
-    with lock_folder(tmp_path), pytest.raises(UserError, match="another process is using"):
         run(tmp_path, Stand())
 
 

@@ -64,21 +64,15 @@ def test_an_unexpected_result_stands_alone_with_its_sentence() -> None:
     assert "first-run.json" in text and "Home folders" in text and "CPU &amp; Co" in text
 
 
-def test_agreement_in_several_runs_is_one_line() -> None:
+def test_agreement_in_several_runs_is_one_line_with_numbers_of_few_and_many_sentences_counted() -> None:
     sheet = first_run.expectations([item("yes"), item("yes", run="smoke-gpt"), item("NO", run="smoke-mlp")])
     (together, alone) = sheet.lines
     assert together.cells[:2] == ("Is every strategy right with every model?", "It works.")
     assert together.cells[2:] == ("4 of 4 programs", Cell("yes", "ok"), "smoke-cnn, smoke-gpt")
     assert alone.cells[3:] == (Cell("NO", "no"), "smoke-mlp")
-
-
-def test_numbers_are_shown_where_runs_are_few() -> None:
     few = [item("yes", detail="59 %"), item("yes", run="smoke-gpt", detail="41 %")]
     assert first_run.expectations(few).lines[0].cells[2] == "4 of 4 programs. cnn: 59 %. gpt: 41 %"
     assert first_run.expectations(few * 2).lines[0].cells[2] == "8 of 8 programs"
-
-
-def test_many_sentences_are_counted() -> None:
     assert first_run.why(item("NO", why=[str(n) for n in range(9)])) == "0; 1; 2; 3; 4; and 4 more"
 
 
@@ -87,10 +81,8 @@ def test_the_grid_has_an_empty_cell_where_a_model_has_no_such_strategy() -> None
     made["found"]["smoke-gpt"]["grid"] = {"pipeline": "NO"}
     sheet = first_run.grid(made)
     assert [column.name for column in sheet.columns] == ["model", "pipeline", "pmap"]
-    assert [line.cells for line in sheet.lines] == [
-        ("cnn", Cell(""), Cell("yes", "ok")),
-        ("gpt", Cell("NO", "no"), Cell("")),
-    ]
+    cnn, gpt = ("cnn", Cell(""), Cell("yes", "ok")), ("gpt", Cell("NO", "no"), Cell(""))
+    assert [line.cells for line in sheet.lines] == [cnn, gpt]
 
 
 @pytest.mark.parametrize("outcome", ["done", "broken", "skipped"])

@@ -8,7 +8,7 @@ import io
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from workload_cases import KEY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.core.store import RECORDS, lock_folder
+from jaxbench.core.store import lock_folder
 from jaxbench.errors import UserError
 from jaxbench.features.comparison.judge import (
     CANNOT_TELL,
@@ -121,13 +121,12 @@ def depths(*sums: int) -> Make:
     return make
 
 
-def zero(run: str, **sent: int) -> Make:
+def zero(**sent: int) -> Make:
     """Bytes that a device sends, by strategy."""
 
     def make(folder: Path) -> None:
-        kinds = dict(strategies=tuple(sent), scalings=("strong",), devices=(2,), rounds=1)
-        fabricate.run_folder(folder / run, **kinds)
-        edit(folder / run, lambda line: _collective(line, wire_bytes=sent[line["strategy"]], elements=100))
+        fabricate.run_folder(folder / "volume", strategies=tuple(sent), scalings=("strong",), devices=(2,), rounds=1)
+        edit(folder / "volume", lambda line: _collective(line, wire_bytes=sent[line["strategy"]], elements=100))
 
     return make
 
@@ -152,10 +151,8 @@ def state(factor: float) -> Make:
 
 def frozen(share: float) -> Make:
     """A model with this share of the gradient's bytes in its dense layers."""
-    arms = [
-        arm(0.01, freeze=name, passport={"expected_gradient_bytes": int(1e6 * each)})
-        for name, each in (("none", 1.0), ("convolutions", share))
-    ]
+    shares = {"none": 1.0, "convolutions": share}.items()
+    arms = [arm(0.01, freeze=name, passport={"expected_gradient_bytes": int(1e6 * each)}) for name, each in shares]
     return lambda folder: fabricate_arms.lever_folder(folder / "freeze", arms, ["freeze"], devices=(2,), rounds=1)
 
 
@@ -186,9 +183,8 @@ def overlap(communication: float) -> Make:
 def kernels(share: float) -> Make:
     """One kernel at this share of the roof in the fabricated machine profile, 15 GB/s of two cores' memory."""
     case = fabricate_cases.stream("copy", 2**26, bytes_per_s=share * 1e10)
-    return lambda folder: fabricate_cases.case_folder(
-        folder / "kernels", [case], view="stream", machine=fabricate_cases.card()
-    )
+    facts = {"view": "stream", "machine": fabricate_cases.card()}
+    return lambda folder: fabricate_cases.case_folder(folder / "kernels", [case], **facts)
 
 
 def all_reduces(bend: float) -> Make:
@@ -224,11 +220,7 @@ def trainings(steps: Law, accuracy: Law = lambda batch: 0.97, *, noise_scale: fl
 
 def edit(run: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """Changes the compile reports of a run."""
-    lines: Sequence[dict[str, Any]] = [json.loads(line) for line in (run / RECORDS).read_text().splitlines()]
-    for line in lines:
-        if line["kind"] == "point":
-            change(line)
-    (run / RECORDS).write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    fabricate.edit(run, lambda line: change(line) if line["kind"] == "point" else None)
 
 
 def _collective(line: dict[str, Any], **facts: Any) -> None:
@@ -275,18 +267,9 @@ SIDES: dict[tuple[str, str], tuple[Make, Make]] = {
     ("micikevicius2018", "same accuracy"): (precision(0.0), precision(3.0)),
     ("micikevicius2018", "gradients vanish"): (precision(0.0, unscaled=4.0), precision(0.0)),
     ("rajbhandari2020", "bytes"): (state(1.001), state(1.1)),
-    ("rajbhandari2020", "volume of P_os"): (
-        zero("volume", jit_auto=100, zero1=100),
-        zero("volume", jit_auto=100, zero1=150),
-    ),
-    ("rajbhandari2020", "volume of P_os+g"): (
-        zero("volume", jit_auto=100, zero2=101),
-        zero("volume", jit_auto=100, zero2=200),
-    ),
-    ("rajbhandari2020", "volume of P_os+g+p"): (
-        zero("volume", jit_auto=100, fsdp=148),
-        zero("volume", jit_auto=100, fsdp=100),
-    ),
+    ("rajbhandari2020", "volume of P_os"): (zero(jit_auto=100, zero1=100), zero(jit_auto=100, zero1=150)),
+    ("rajbhandari2020", "volume of P_os+g"): (zero(jit_auto=100, zero2=101), zero(jit_auto=100, zero2=200)),
+    ("rajbhandari2020", "volume of P_os+g+p"): (zero(jit_auto=100, fsdp=148), zero(jit_auto=100, fsdp=100)),
     ("sergeev2018", "resnet"): (scaling("resnet18", 0.98), scaling("resnet18", 0.7)),
     ("sergeev2018", "vgg below resnet"): (
         both(scaling("resnet18", 0.98), scaling("vgg16", 0.7)),
@@ -327,18 +310,33 @@ def test_without_runs_no_claim_is_testable_and_it_says_why(which: tuple[str, str
     assert found["verdict"] == expected and found["why"].endswith(".") and found["value"] is None
 
 
-@pytest.mark.parametrize("outcome", ["not yet", "stopped", "broken"])
-def test_part_of_a_run_decides_nothing(outcome: str, tmp_path: Path) -> None:
-    """A killed run may have left some of its points, even enough for a number."""
-    scaling("cnn", 0.98)(tmp_path)
-    found = judged(CLAIMS["goyal2017", "efficiency"], Evidence(tmp_path, {"cnn": {"outcome": outcome, "said": ""}}))
-    assert found["verdict"] == NOT_MEASURED and "the same command continues" in found["why"]
+def told(outcome: str, said: str = "") -> dict[str, dict[str, str]]:
+    return {"cnn": {"outcome": outcome, "said": said}}
 
 
-def test_a_refused_run_is_not_testable_and_says_why(tmp_path: Path) -> None:
-    runs = {"cnn": {"outcome": "refused", "said": "It needs two devices."}}
-    found = judged(CLAIMS["goyal2017", "efficiency"], Evidence(tmp_path, runs))
-    assert found["verdict"] == NOT_TESTABLE and "It needs two devices." in found["why"]
+REASONS: dict[str, tuple[str, Make, dict[str, Any], str, str]] = {
+    # A killed run may have left some of its points, even enough for a number.
+    **{
+        outcome: ("goyal2017 efficiency", scaling("cnn", 0.98), told(outcome), NOT_MEASURED, "same command continues")
+        for outcome in ("not yet", "stopped", "broken")
+    },
+    "refused": (
+        "goyal2017 efficiency", lambda folder: None, told("refused", "It needs two devices."), NOT_TESTABLE,
+        "It needs two devices.",
+    ),
+    "oversubscribed": ("goyal2017 efficiency", scaling("cnn", 0.5, cores=1), {}, NOT_TESTABLE, "cores"),
+    "a law of two points": (
+        "williams2009 Amdahl", scaling("scaling", 0.9, "strong"), {}, NOT_TESTABLE, "Amdahl needs 3"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_a_claim_that_cannot_be_judged_says_why(name: str, tmp_path: Path) -> None:
+    which, make, runs, verdict, said = REASONS[name]
+    make(tmp_path)
+    found = judged(CLAIMS[tuple(which.split())], Evidence(tmp_path, runs))  # type: ignore[index]
+    assert found["verdict"] == verdict and said in found["why"]
 
 
 @pytest.mark.parametrize("claim", ["kept accuracy", "lost accuracy"])
@@ -384,18 +382,6 @@ def test_a_symbol_has_one_meaning_in_all_panels(tmp_path: Path) -> None:
     assert len(styles) == len(handles) > 3
 
 
-def test_oversubscribed_points_prove_no_speed(tmp_path: Path) -> None:
-    scaling("cnn", 0.5, cores=1)(tmp_path)
-    found = judged(CLAIMS["goyal2017", "efficiency"], Evidence(tmp_path))
-    assert found["verdict"] == NOT_TESTABLE and "cores" in found["why"]
-
-
-def test_a_refused_law_says_what_it_needs(tmp_path: Path) -> None:
-    scaling("scaling", 0.9, "strong")(tmp_path)
-    found = judged(CLAIMS["williams2009", "Amdahl"], Evidence(tmp_path))
-    assert found["verdict"] == NOT_TESTABLE and "Amdahl needs 3" in found["why"]
-
-
 @pytest.mark.parametrize(
     ("value", "verdict"),
     [
@@ -412,20 +398,24 @@ def test_only_a_whole_interval_decides(value: Estimate, verdict: str) -> None:
     assert decide_claim(value, 0.9, 1.1) == verdict
 
 
-def test_why_names_the_limit_that_the_interval_contains() -> None:
+def test_limits_in_words_and_why_names_the_one_that_the_interval_contains() -> None:
     wide = Estimate(value=1.0, lo=0.85, hi=1.05)
     assert "0.9" in why_undecided(wide, 0.9, math.inf) and "no interval" in why_undecided(Estimate(value=1.0), 0.9, 1.1)
 
+    def claim(**limits: float) -> str:
+        return Claim(name="", sentence="", source="", quantity="", read={}, here="", **limits).limit
 
-def test_the_knee_of_a_quadratic_is_its_noise_scale(tmp_path: Path) -> None:
+    assert [claim(low=0.9), claim(high=2), claim(low=1, high=3), claim(low=4, high=4)] == [
+        "at least 0.9", "at most 2", "between 1 and 3", "4"
+    ]  # fmt: skip
+
+
+def test_the_knee_of_a_quadratic_is_its_noise_scale_and_a_missed_target_has_no_steps(tmp_path: Path) -> None:
     trainings(quadratic)(tmp_path)
     knee = paper.trainings(Evidence(tmp_path), "linear").knee()
     assert knee.lo <= 64 <= knee.hi or abs(knee.value / 64 - 1) < 0.01
-
-
-def test_a_batch_that_did_not_reach_the_target_has_no_steps(tmp_path: Path) -> None:
-    trainings(lambda batch: 1e7 if batch == 1024 else 100.0)(tmp_path)
-    found = paper.trainings(Evidence(tmp_path), "linear")
+    trainings(lambda batch: 1e7 if batch == 1024 else 100.0)(tmp_path / "missed")
+    found = paper.trainings(Evidence(tmp_path / "missed"), "linear")
     assert 1024 in found.accuracy and 1024 not in found.steps and 512 in found.steps
 
 
@@ -437,15 +427,6 @@ def test_welch_and_student_equal_known_intervals() -> None:
     df = (2.5 / 5 + 7.3 / 5) ** 2 / ((2.5 / 5) ** 2 / 4 + (7.3 / 5) ** 2 / 4)
     assert found.value == pytest.approx(-1.6) and 6 < df < 7
     assert 2.365 * 1.4 < found.hi - found.value < 2.447 * 1.4
-
-
-def test_limits_in_words() -> None:
-    def claim(**limits: float) -> str:
-        return Claim(name="", sentence="", source="", quantity="", read={}, here="", **limits).limit
-
-    assert [claim(low=0.9), claim(high=2), claim(low=1, high=3), claim(low=4, high=4)] == [
-        "at least 0.9", "at most 2", "between 1 and 3", "4"
-    ]  # fmt: skip
 
 
 # A paper's command with fake runs: which runs it starts, continues and stores; its page, and the gallery.
@@ -532,6 +513,8 @@ def test_refused_in_one_sentence(tmp_path: Path) -> None:
         run(tmp_path, Stand(), "li2020")
     with lock_folder(tmp_path), pytest.raises(UserError):
         run(tmp_path, Stand())
+    with pytest.raises(UserError, match="has no paper yet"):
+        page.gallery(tmp_path / "none", Console(file=io.StringIO()))
 
 
 def test_damaged_trainings_are_a_sentence(tmp_path: Path) -> None:
@@ -551,18 +534,11 @@ def test_the_gallery_has_every_paper_and_escapes_what_runs_say(tmp_path: Path, e
     console = Console(file=io.StringIO(), width=200)
     page.gallery(folder, console, docs)
     text = (folder / page.GALLERY).read_text()
-    assert (
-        all(f'id="{id}"' in text for id in (ID, "li2020"))
-        and SCRIPT not in text
-        and "http:" not in text
-        and "https:" not in text
-    )
+    assert all(f'id="{id}"' in text for id in (ID, "li2020"))
+    assert not any(words in text for words in (SCRIPT, "http:", "https:"))
     text = (docs / page.MARKDOWN).read_text()
-    assert (
-        f"jaxbench paper {ID}" in text
-        and "2 hold here" in text
-        and f"| {ID} |" in text
-        and "what two cores can show" in text
+    assert all(
+        words in text for words in (f"jaxbench paper {ID}", "2 hold here", f"| {ID} |", "what two cores can show")
     )
     assert (docs / page.GALLERY_FIGURES / f"{ID}.png").is_file()
 
@@ -598,11 +574,6 @@ def test_a_log_says_which_run_is_under_way_and_what_it_said_last(
 
     session.paper(ID, "auto", tmp_path, console, launch=launch)
     assert "run 1 of 3, weak: jit/strong/2: prepared in 3 s, about 40 s left" in console.file.getvalue()  # type: ignore[attr-defined]
-
-
-def test_no_gallery_without_papers(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no paper yet"):
-        page.gallery(tmp_path, Console(file=io.StringIO()))
 
 
 SIZES = [(id, size) for size in session.PRESETS for id in library.names()]

@@ -20,9 +20,8 @@ def flat(text):
 
 
 def test_an_error_of_a_model_ends_the_run_before_anything_is_compiled(tmp_path):
-    path = brought.write(
-        tmp_path, ('return {"w": jax.random.normal(key, (3, 5))}, {"mean": jnp.zeros(5)}', "return {}")
-    )
+    returned = 'return {"w": jax.random.normal(key, (3, 5))}, {"mean": jnp.zeros(5)}'
+    path = brought.write(tmp_path, (returned, "return {}"))
     done = jaxbench("run", "mine.py", "--workdir=out", *QUICK, cwd=tmp_path)
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert flat(done.stderr).count(f"'{path}', line 11: init returns an empty dict: it must return (params,") == 1
@@ -37,10 +36,7 @@ def test_a_strategy_that_was_named_says_once_that_it_cannot_take_the_model(tmp_p
     assert done.returncode == 1, done.stdout + done.stderr
     assert flat(done.stdout + done.stderr).count(SAID) == 1
     failures = [line for line in RunFolder(tmp_path / "out").records() if line.kind == "failure"]
-    assert {line.point: line.unsupported for line in failures} == {
-        "jit_explicit/strong/1": True,
-        "jit_explicit/strong/2": True,
-    }
+    assert {line.point: line.unsupported for line in failures} == {f"jit_explicit/strong/{n}": True for n in (1, 2)}
 
 
 @pytest.mark.full

@@ -13,8 +13,8 @@ import pytest
 from experiment_cases import composed
 from rich.console import Console
 
-from jaxbench import config as config_lib
 from jaxbench.analysis import compiled
+from jaxbench.catalog import targets
 from jaxbench.core.schema import Collective, CompiledRecord, FailureRecord, Verdict
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
@@ -77,7 +77,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return again
 
 
-def test_any_message_of_the_compiler_is_recorded(run):
+def test_any_message_of_the_compiler_is_recorded_and_said_once(run):
     folder, shown = run()
     rows = {row.point["strategy"]: row for row in compiled.rows(folder)}
     assert rows["jit_auto"].status == "compiled" and rows["jit_auto"].fits and rows["jit_auto"].right
@@ -86,6 +86,10 @@ def test_any_message_of_the_compiler_is_recorded(run):
     assert rows["pmap"].status == "failed" and "SIGSEGV" in rows["pmap"].why
     assert FakeWorker.started == 2  # the process that ended, and the one that continued
     assert "5 of 7 points compile, 5 fit into a device's memory, 4 of 5 communicate exactly" in " ".join(shown.split())
+    twice = [dataclasses.replace(row, record=None, reason="no such thing") for row in rows.values()]
+    assert len(compiled.problems(twice)) == 1
+    kinds = [type(record) for record in folder.records()]
+    assert kinds.count(CompiledRecord) == 5 and kinds.count(FailureRecord) == 2
 
 
 def test_a_second_start_compiles_nothing_again(run):
@@ -129,41 +133,16 @@ def test_a_strategy_that_cannot_take_the_model_is_amiss_only_where_it_was_named(
     assert (status["jit_auto"], status["jit_explicit"]) == ("compiled", "unsupported")
 
 
-def test_the_same_reason_is_said_once(run):
-    folder, _ = run()
-    rows = compiled.rows(folder)
-    twice = [dataclasses.replace(row, record=None, reason="no such thing") for row in rows]
-    assert len(compiled.problems(twice)) == 1
-
-
-def test_records_survive_the_file(run):
-    folder, _ = run()
-    kinds = [type(record) for record in folder.records()]
-    assert kinds.count(CompiledRecord) == 5 and kinds.count(FailureRecord) == 2
-
-
-def test_a_platform_that_is_not_the_targets_is_refused(monkeypatch, tmp_path):
+def test_a_platform_that_is_not_the_targets_and_copies_are_refused(monkeypatch, tmp_path):
     monkeypatch.setattr(start_lib, "require_target", lambda target: None)
     config = composed("mlp", **{"mesh.platform": "cpu"})
     with pytest.raises(UserError, match="platform=cpu .* --target=h100:8"):
         compile_only.run("mlp", config, "h100:8", tmp_path / "run", Console(file=io.StringIO()))
-
-
-def test_copies_have_nothing_to_compile(monkeypatch, tmp_path):
-    monkeypatch.setattr(start_lib, "require_target", lambda target: None)
     with pytest.raises(UserError, match="'transfer' has nothing to compile"):
-        compile_only.run("transfer", case_config("transfer"), "h100:2", tmp_path / "run", Console(file=io.StringIO()))
-
-
-def case_config(name):
-    from jaxbench import discovery
-
-    return config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset("smoke"))
+        compile_only.run("transfer", composed("transfer"), "h100:2", tmp_path / "run", Console(file=io.StringIO()))
 
 
 def test_a_compiler_that_is_missing_says_what_to_install(monkeypatch):
-    from jaxbench.catalog import targets
-
     monkeypatch.setattr(start_lib, "_installed", lambda module: False)
     for text, extra in [("v5e:2x4", "target-tpu"), ("h100:8", "target-cuda")]:
         with pytest.raises(UserError, match=rf"--target={text} needs XLA's compiler .*\[{extra}\]"):

@@ -76,21 +76,16 @@ def test_an_old_manifest_is_continued_and_the_doubt_said(tmp_path: Path) -> None
     assert number == 1 and "another processor of the same name would not be noticed" in notes[0]
 
 
+POINT, SMALLER = fabricate.point_record(), fabricate.passport(parameters=3_466, expected_gradient_bytes=0)
+
+
 @pytest.mark.parametrize(
     ("first", "then", "said"),
     [
-        (
-            fabricate.point_record(),
-            fabricate.point_record(passport=fabricate.passport(parameters=3_466, expected_gradient_bytes=0)),
-            "parameters: 61,706 so far, 3,466 now",
-        ),
-        (
-            fabricate.point_record(),
-            fabricate.point_record(global_batch=512),
-            "global_batch: 256 so far, 512 now",
-        ),
+        (POINT, fabricate.point_record(passport=SMALLER), "parameters: 61,706 so far, 3,466 now"),
+        (POINT, fabricate.point_record(global_batch=512), "global_batch: 256 so far, 512 now"),
         (fabricate_cases.record(), fabricate_cases.record(flops=1.0), "flops: 2,147,483,648 so far, 1 now"),
-        (fabricate.point_record(), fabricate.point_record(worker="session1/w"), ""),
+        (POINT, fabricate.point_record(worker="session1/w"), ""),
     ],
 )
 def test_another_model_of_a_point_is_not_recorded(
@@ -153,7 +148,6 @@ def test_an_experiment_is_its_file_and_every_module_that_it_loads(tmp_path: Path
 
 
 def test_an_experiment_that_takes_another_ones_model_depends_on_its_file() -> None:
-    files = discovery.sources(
-        discovery.experiment_path("freeze"), discovery.load_experiment("freeze"), discovery.experiments()
-    )
+    path, freeze = discovery.experiment_path("freeze"), discovery.load_experiment("freeze")
+    files = discovery.sources(path, freeze, discovery.experiments())
     assert [file.name for file in files] == ["freeze.py", "gpt.py"]

@@ -8,9 +8,8 @@ import types
 
 import pytest
 from rich.console import Console
+from sweep.test_max_batch import point
 
-from jaxbench import levers
-from jaxbench.core.plan import Point
 from jaxbench.core.schema import needed_bytes
 from jaxbench.errors import UserError
 from jaxbench.processes.client import WorkerError
@@ -58,24 +57,14 @@ def compiler(monkeypatch):
     return monkeypatch
 
 
-def point(**changes):
-    (arm,) = levers.arms(levers.defaults())
-    about = {"strategy": "jit_auto", "scaling": "strong", "devices": 1, "global_batch": 1, "oversubscribed": False}
-    return Point(**{"point": "p", **about, "levers": arm.levers, "platform": "tpu", **changes})
-
-
 def find(folder, file, *, limit_bytes=HAS, search="", depths="", **model):
     """The output of the requested study."""
-    studies.run(
-        Study(
-            points=[point()],
-            experiment="e",
-            config={"search": search, "depths": depths, "model": model},
-            limit=MemoryLimit(bytes=limit_bytes, source="a test"),
-            folder=folder,
-            console=Console(quiet=True),
-        )  # fmt: skip
+    config, limit = (
+        {"search": search, "depths": depths, "model": model},
+        MemoryLimit(bytes=limit_bytes, source="a test"),
     )
+    about = {"experiment": "e", "config": config, "folder": folder, "console": Console(quiet=True)}
+    studies.run(Study(points=[point(platform="tpu")], limit=limit, **about))
     return json.loads((folder / file).read_text())
 
 
@@ -155,11 +144,10 @@ def test_a_dry_run_says_that_a_point_does_not_fit():
     asked = types.SimpleNamespace(settings=None, machine={"cores": 1})
     for says, bytes_ in ((SENTENCE.format(used=18.84, over=3.09), "20229.3 MB"), (SILENT, "unknown")):
         workers = types.SimpleNamespace(ask=lambda name, request, says=says: refuse(says)(None, request))
-        assert run._dry_point(point(), workers, asked, every=False) == (["does not fit the device", bytes_], None)
-
-
-def test_no_setting_makes_a_device_larger():
-    assert studies.limit(9, {"device_memory_bytes": 7}) == studies.limit(0, {"device_memory_bytes": 7})
+        assert run._dry_point(point(platform="tpu"), workers, asked, every=False) == (
+            ["does not fit the device", bytes_],
+            None,
+        )
 
 
 @pytest.mark.parametrize(

@@ -93,5 +93,5 @@ def test_a_limit_below_the_smallest_batch_names_one_that_does(tmp_path):
 
 def test_the_owner_of_the_limit():
     assert studies.limit(5, {"device_memory_bytes": 7}).bytes == 5
-    assert studies.limit(0, {"device_memory_bytes": 7}).bytes == 7
+    assert studies.limit(0, {"device_memory_bytes": 7}).bytes == 7 == studies.limit(9, {"device_memory_bytes": 7}).bytes
     assert studies.limit(0, {"device_memory_bytes": None}).bytes == studies.CPU_LIMIT_BYTES

@@ -45,10 +45,8 @@ def test_without_a_terminal_each_point_has_a_line_when_prepared_and_one_at_the_e
     lines = [line for line in swept(terminal=False).splitlines() if line]
     assert [line.split(" in ")[0] for line in lines[:3]] == [f"{p}: prepared" for p in ("a/1", "[b]/2", "c/4")]
     assert "left" in lines[0]
-    assert lines[3:] == [
-        "a/1: 18 ms per step [15, 21] in 2 rounds",
-        "[b]/2: 21 ms per step [21, 21] in 1 round",
-    ], "the median of the rounds' medians over K steps; a failed point has no line"
+    ends = ["a/1: 18 ms per step [15, 21] in 2 rounds", "[b]/2: 21 ms per step [21, 21] in 1 round"]
+    assert lines[3:] == ends, "the median of the rounds' medians over K steps; a failed point has no line"
 
 
 def test_a_log_is_never_silent_for_long(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,32 +120,31 @@ class Refusing:
     """Workers that refuse every point, the last one for a different reason."""
 
     ready, number, closed = frozenset(), 0, False
+    learned, surroundings, bytes = {}, {}, 0.0
 
     def __init__(self, *args, **how):
         pass
 
-    def close(self):
-        pass
+    close = send_ahead = __init__
 
     def ask(self, point, request):
         raise WorkerError("no memory." if point == "p8" else "no such lever.", stage="build")
 
-    def send_ahead(self, point, request):
-        pass
 
-    learned, surroundings, bytes = {}, {}, 0.0
+def job_of(folder, names, rounds):
+    """A sweep of these points of one device, without any lever but its input."""
+    about = {"strategy": "jit_auto", "scaling": "strong", "devices": 1, "global_batch": 8, "oversubscribed": False}
+    points = [Point(point=name, **about, levers={"input": "device"}) for name in names]
+    config = {"measure": {"rounds": rounds, "processes": 1}, "seed": 0, "experiment": "mlp"}
+    run = RunFolder.begin(folder, config)
+    write_json(run.path / MANIFEST, {})
+    return sweep.SweepJob(run=run, points=points, config=config, experiment="mlp", session=0)
 
 
 def test_a_reason_that_many_points_failed_for_is_said_once(tmp_path, monkeypatch):
     said = []
     monkeypatch.setattr(sweep.logging, "warning", lambda text, *words: said.append(text % words))
-    about = {"strategy": "jit_auto", "scaling": "strong", "devices": 1, "global_batch": 8, "oversubscribed": False}
-    points = [Point(point=f"p{n}", **about) for n in range(9)]
-    config = {"measure": {"rounds": 2, "processes": 1}, "seed": 0, "experiment": "mlp"}
-    job = sweep.SweepJob(
-        run=RunFolder.begin(tmp_path / "run", config), points=points, config=config, experiment="mlp", session=0
-    )
-    write_json(job.run.path / MANIFEST, {})
+    job = job_of(tmp_path / "run", [f"p{n}" for n in range(9)], rounds=2)
     monkeypatch.setattr(sweep, "Workers", Refusing)
     sweep.run(job, Console(quiet=True))
     assert said == ["p0 and 7 more points failed: no such lever.", "p8 failed: no memory."]
@@ -177,16 +176,10 @@ class Replaced(Refusing):
 
 def test_a_point_that_is_lost_with_its_process_is_prepared_again_before_it_is_timed(tmp_path):
     """Its block length was missing: a run of `zero` ended in a traceback, because some programs need more threads."""
-    about = {"strategy": "jit_auto", "scaling": "strong", "devices": 1, "global_batch": 8, "oversubscribed": False}
-    points = [Point(point=name, **about, levers={"input": "device"}) for name in ("p0", "p1")]
-    config = {"measure": {"rounds": 20, "processes": 1}, "seed": 0, "experiment": "mlp"}
-    run = RunFolder.begin(tmp_path / "run", config)
-    write_json(run.path / MANIFEST, {})
-    job = sweep.SweepJob(run=run, points=points, config=config, experiment="mlp", session=0)
-    workers = Replaced()
+    job, workers = job_of(tmp_path / "run", ["p0", "p1"], rounds=20), Replaced()
     with sweep.SweepProgress(Console(quiet=True), []) as progress:
-        found = sweep._Sweep(job, progress, points, {}, [])
+        found = sweep._Sweep(job, progress, job.points, {}, [])
         found.check(workers, ["p0", "p1"])
-    run.close()
+    job.run.close()
     assert found.steps == {"p0": 7, "p1": 7}
     assert workers.asked[2:] == [("prepare_again", "p0"), ("pace", "p0"), ("pace", "p1")]

@@ -16,15 +16,8 @@ from jaxbench.sweep.sweep import Workers
 
 
 def point(strategy: str, devices: int = 2) -> Point:
-    return Point(
-        point=f"{strategy}/strong/{devices}",
-        strategy=strategy,
-        scaling="strong",
-        devices=devices,
-        global_batch=8,
-        oversubscribed=False,
-        platform="cpu",
-    )
+    about = {"scaling": "strong", "global_batch": 8, "oversubscribed": False, "platform": "cpu"}
+    return Point(point=f"{strategy}/strong/{devices}", strategy=strategy, devices=devices, **about)
 
 
 @pytest.mark.full

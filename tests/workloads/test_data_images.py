@@ -44,8 +44,10 @@ def test_the_split_follows_the_seed_and_mixes_the_classes(digits):
         assert len(np.unique(part["label"][:50])) == 10
 
 
-def test_another_size_and_one_too_small():
-    assert load("", seed=0, size=(32, 36)).train["image"].shape[1:] == (32, 36, 1)
+def test_another_size_and_colours_and_a_size_that_is_too_small():
+    gray, colour = load("", seed=0, size=(32, 36)), load("", seed=0, size=(32, 36), channels=3)
+    assert gray.train["image"].shape[1:] == (32, 36, 1) and colour.train["image"].shape[1:] == (32, 36, 3)
+    np.testing.assert_array_equal(*np.broadcast_arrays(colour.test["image"], gray.test["image"]))
     assert load("", seed=0, size=(8, 8)).test["image"].shape[1:] == (8, 8, 1)
     with pytest.raises(UserError, match="6x28 pixels: at least 8x8"):
         load("", seed=0, size=(6, 28))
@@ -54,27 +56,25 @@ def test_another_size_and_one_too_small():
 
 
 def test_a_path_that_is_not_there_is_never_replaced_by_the_digits(tmp_path):
-    with pytest.raises(UserError, match="absent' does not exist: give a folder with the four MNIST IDX files"):
-        load(str(tmp_path / "absent"), seed=0)
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(UserError, match="notes.txt' is a file of another kind"):
-        load(str(tmp_path / "notes.txt"), seed=0)
+    for path, colours, message in [
+        ("absent", {}, "absent' does not exist: give a folder with the four MNIST IDX files"),
+        ("absent", COLOUR, "absent' does not exist: .* CIFAR-10's six .bin files"),
+        ("notes.txt", {}, "notes.txt' is a file of another kind"),
+        ("", COLOUR, "has no images of the train split"),  # a folder without images counts as MNIST
+    ]:
+        with pytest.raises(UserError, match=message):
+            load(str(tmp_path / path), seed=0, **colours)
 
 
-def test_each_epoch_visits_an_example_at_most_once():
+def test_an_epoch_visits_each_example_at_most_once_in_an_order_of_seed_and_epoch_alone():
     batches = order(103, 10, seed=5, epoch=2)
     assert batches.shape == (10, 10)
     assert len(np.unique(batches)) == 100 and batches.min() >= 0 and batches.max() < 103
-
-
-def test_the_order_is_a_function_of_seed_and_epoch():
     assert np.array_equal(order(50, 5, seed=1, epoch=3), order(50, 5, seed=1, epoch=3))
     flat = {order(50, 5, seed=seed, epoch=epoch).tobytes() for seed in range(5) for epoch in range(5)}
     assert len(flat) == 25
-
-
-def test_the_order_is_the_same_on_every_numpy():
-    """Pinned: today's checkpoints must continue with the same batches after an upgrade."""
+    # Pinned: checkpoints must continue with the same batches after an upgrade.
     assert order(8, 4, seed=0, epoch=0).tolist() == [[0, 3, 7, 5], [1, 2, 6, 4]]
     assert order(3, 4, seed=0, epoch=0).shape == (0, 4)
 
@@ -103,8 +103,7 @@ def mnist(tmp_path):
     return tmp_path
 
 
-IMAGES = NAMES["train"][0]
-LABELS = NAMES["train"][1]
+IMAGES, LABELS = NAMES["train"]
 
 
 def test_mnist_is_read_to_the_byte(mnist):
@@ -120,23 +119,12 @@ def test_mnist_is_read_to_the_byte(mnist):
 def test_compressed_files_and_the_other_spelling_are_read_too(mnist):
     plain = load(str(mnist), seed=0)
     for path in list(mnist.iterdir()):
-        target = path.with_name(path.name.replace("-idx", ".idx") + ".gz")
-        target.write_bytes(gzip.compress(path.read_bytes()))
-        path.unlink()
-    packed = load(str(mnist), seed=0)
-    np.testing.assert_array_equal(packed.train["image"], plain.train["image"])
-
-
-def test_a_compressed_file_is_known_by_its_content(mnist):
-    path = mnist / IMAGES
-    path.write_bytes(gzip.compress(path.read_bytes()))
-    assert len(load(str(mnist), seed=0).train["image"]) == 7
-
-
-def test_a_missing_file_is_named(mnist):
-    (mnist / LABELS).unlink()
-    with pytest.raises(UserError, match="has no labels of the train split: it must hold train-labels-idx1-ubyte or "):
-        load(str(mnist), seed=0)
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    known_by_content = load(str(mnist), seed=0)
+    for path in list(mnist.iterdir()):
+        path.rename(path.with_name(path.name.replace("-idx", ".idx") + ".gz"))
+    for packed in (known_by_content, load(str(mnist), seed=0)):
+        np.testing.assert_array_equal(packed.train["image"], plain.train["image"])
 
 
 BAD_IDX = {
@@ -146,7 +134,7 @@ BAD_IDX = {
     "short": (lambda data: data[:-1], "declares 7 x 28 x 28 = 5488 bytes of values and holds 5487"),
     "other size": (
         lambda data: idx(np.zeros((7, 14, 56), np.uint8)),
-        "holds images of 14x56 pixels: the model takes 28x28",
+        "holds images of 14x56 pixels: the model takes 28x",
     ),
     "other count": (lambda data: idx(draw(6, 7)[0]), "has 6 images and 7 labels"),
 }
@@ -162,16 +150,15 @@ def test_a_bad_file_is_named_with_what_was_found(mnist, kind, compress):
         load(str(mnist), seed=0)
 
 
-def test_a_label_that_is_no_class(mnist):
+def test_what_else_is_wrong_with_a_folder_of_mnist(mnist):
     (mnist / LABELS).write_bytes(idx(np.array([0, 1, 2, 3, 4, 5, 11], np.uint8)))
     with pytest.raises(UserError, match=f"{LABELS} holds the label 11: legal labels are 0 to 9"):
         load(str(mnist), seed=0)
-
-
-def test_a_cut_gzip_file(mnist):
-    data = gzip.compress((mnist / IMAGES).read_bytes())
-    (mnist / IMAGES).write_bytes(data[:40])
+    (mnist / IMAGES).write_bytes(gzip.compress((mnist / IMAGES).read_bytes())[:40])
     with pytest.raises(UserError, match=f"{IMAGES} cannot be read"):
+        load(str(mnist), seed=0)
+    (mnist / LABELS).unlink()
+    with pytest.raises(UserError, match="has no labels of the train split: it must hold train-labels-idx1-ubyte or "):
         load(str(mnist), seed=0)
 
 
@@ -202,15 +189,10 @@ def test_an_npz_file_is_read_to_the_byte(tmp_path):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ">f4"])
 def test_floats_from_0_to_1_and_a_channel_axis_are_unchanged(tmp_path, dtype):
     x = np.linspace(0, 1, 9 * 784).reshape(9, 28, 28, 1).astype(dtype)
-    image = load(write(tmp_path, x_train=x), seed=0).train["image"]
-    assert image.dtype == np.float32 and image.shape == (9, 28, 28, 1)
-    np.testing.assert_array_equal(image, x.astype(np.float32))
-
-
-def test_arrays_in_column_order_are_read_right(tmp_path):
-    x = np.asfortranarray(arrays()["x_train"])
-    image = load(write(tmp_path, x_train=x), seed=0).train["image"]
-    np.testing.assert_array_equal(image[..., 0], x.astype(np.float32) / 255)
+    for stored in (x, np.asfortranarray(x)):
+        image = load(write(tmp_path, x_train=stored), seed=0).train["image"]
+        assert image.dtype == np.float32 and image.shape == (9, 28, 28, 1)
+        np.testing.assert_array_equal(image, x.astype(np.float32))
 
 
 BAD_NPZ = {
@@ -270,18 +252,15 @@ def test_cifar10_is_read_and_normalised(cifar):
     assert data.test["image"].shape == (ROWS, 32, 32, 3) and data.name == cifar.name
     np.testing.assert_allclose(data.train["image"].mean((0, 1, 2), np.float64), 0, atol=1e-5)
     np.testing.assert_allclose(data.train["image"].std((0, 1, 2), np.float64), 1, atol=1e-5)
-    files = [
-        np.fromfile(cifar / name, np.uint8).reshape(ROWS, 3073) for name in (*images.CIFAR_TRAIN, images.CIFAR_TEST)
-    ]
+    files = [np.fromfile(cifar / name, np.uint8).reshape(ROWS, 3073) for name in FILES]
     np.testing.assert_array_equal(data.train["label"], np.concatenate(files[:5])[:, 0])
     assert data.train["label"].dtype == np.int32
     for colour in range(3):
         seen = np.concatenate(files[:5])[:, 1 + 1024 * colour : 1025 + 1024 * colour] / 255
-        for row in (0, 7):
-            for column in (0, 31):
-                value = files[5][3, 1 + 1024 * colour + 32 * row + column] / 255
-                expected = (value - seen.mean()) / seen.std()
-                np.testing.assert_allclose(data.test["image"][3, row, column, colour], expected, atol=1e-5)
+        for row, column in [(0, 0), (0, 31), (7, 0), (7, 31)]:
+            value = files[5][3, 1 + 1024 * colour + 32 * row + column] / 255
+            expected = (value - seen.mean()) / seen.std()
+            np.testing.assert_allclose(data.test["image"][3, row, column, colour], expected, atol=1e-5)
 
 
 def test_one_colour_everywhere_is_not_divided_by_zero(cifar):
@@ -306,31 +285,15 @@ def test_another_length_is_named(cifar, change):
         load(str(cifar), seed=0, **COLOUR)
 
 
-def test_a_label_of_cifar10_that_is_no_class(cifar):
-    path = cifar / "test_batch.bin"
-    path.write_bytes(b"\x0b" + path.read_bytes()[1:])
-    with pytest.raises(UserError, match="test_batch.bin holds the label 11: legal labels are 0 to 9"):
-        load(str(cifar), seed=0, **COLOUR)
-
-
-def test_a_model_of_other_images_is_told_so(cifar):
+def test_a_label_of_cifar10_that_is_no_class_and_a_model_of_other_images(cifar):
     with pytest.raises(UserError, match="holds images of 32x32x3: the model takes 28x28x1"):
         load(str(cifar), seed=0)
     with pytest.raises(UserError, match="holds images of 32x32x3: the model takes 224x224x3"):
         load(str(cifar), seed=0, size=(224, 224), channels=3)
-
-
-def test_a_folder_that_is_not_there_or_has_other_files(tmp_path):
-    with pytest.raises(UserError, match="absent' does not exist: .* CIFAR-10's six .bin files"):
-        load(str(tmp_path / "absent"), seed=0, **COLOUR)
-    with pytest.raises(UserError, match="has no images of the train split"):  # an empty folder counts as MNIST
-        load(str(tmp_path), seed=0, **COLOUR)
-
-
-def test_gray_images_have_three_equal_colours_for_a_model_that_takes_them():
-    gray, colour = load("", seed=0, size=(32, 32)), load("", seed=0, **COLOUR)
-    assert colour.train["image"].shape == (*gray.train["image"].shape[:3], 3)
-    np.testing.assert_array_equal(colour.test["image"][..., 2:], gray.test["image"])
+    path = cifar / "test_batch.bin"
+    path.write_bytes(b"\x0b" + path.read_bytes()[1:])
+    with pytest.raises(UserError, match="test_batch.bin holds the label 11: legal labels are 0 to 9"):
+        load(str(cifar), seed=0, **COLOUR)
 
 
 def said(part: dict[str, np.ndarray]) -> list[str]:
@@ -351,8 +314,5 @@ def test_captions_follow_the_seed_and_vary() -> None:
     first, again, other = (said(images.load_captioned("", seed=seed, size=8, length=24).train) for seed in (0, 0, 1))
     assert first == again != other
     assert len(set(first)) > 200
-
-
-def test_captions_that_do_not_fit_are_named() -> None:
     with pytest.raises(UserError, match=f"length=5 cannot hold a caption: it must be at least {images.LONGEST}"):
         images.load_captioned("", seed=0, size=8, length=5)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import sys
 
@@ -16,7 +17,7 @@ import pytest
 from jaxbench.core.workload import Dataset
 from jaxbench.errors import UserError
 from jaxbench.features.training.plan import read_data
-from jaxbench.workloads import Field, TrainWorkload, hugging_face
+from jaxbench.workloads import Field, TrainWorkload, hugging_face, inspection
 from jaxbench.workloads.data import own
 
 RANDOM = np.random.default_rng(0)
@@ -52,51 +53,35 @@ FORMS = {
     "grain_map": grain.MapDataset.source(ROWS),
     "grain_iter": grain.MapDataset.source(ROWS).to_iter_dataset(),
     "grain_batches": grain.MapDataset.source(ROWS).batch(6),
-    "grain_filtered": grain.MapDataset.source([*ROWS, {"x": ROWS[0]["x"], "label": 9}]).filter(
-        lambda r: r["label"] < 9
-    ),
+    "grain_filtered": grain.MapDataset.source([*ROWS, {**ROWS[0], "label": 9}]).filter(lambda r: r["label"] < 9),
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_the_same_examples_split_by_the_seed(form):
     found, same, other = read(FORMS[form]), read(ARRAYS), read(ARRAYS, seed=1)
-    assert {name: (len(a), a.dtype) for name, a in found.train.items()} == {
-        "x": (24, np.float32),
-        "label": (24, np.int32),
-    }
-    for part in ("train", "test"):
-        for name in ("x", "label"):
-            np.testing.assert_array_equal(getattr(found, part)[name], getattr(same, part)[name])
+    forms = {name: (len(a), a.dtype) for name, a in found.train.items()}
+    assert forms == {"x": (24, np.float32), "label": (24, np.int32)}
+    for name in ("x", "label"):
+        np.testing.assert_array_equal(found.train[name], same.train[name])
+        np.testing.assert_array_equal(found.test[name], same.test[name])
     assert not np.array_equal(found.test["x"], other.test["x"])
     together = np.concatenate([found.train["x"], found.test["x"]])
     np.testing.assert_array_equal(np.sort(together, axis=0), np.sort(ARRAYS["x"], axis=0))
 
 
 @pytest.mark.parametrize("data", [(ARRAYS, TEST), {"train": ARRAYS, "test": TEST}, {"train": ROWS, "validation": TEST}])
-def test_two_splits_are_unchanged(data):
+def test_two_splits_and_a_dataset_are_unchanged(data):
     found = read(data)
     assert (len(found.train["x"]), len(found.test["x"])) == (30, 4)
     np.testing.assert_array_equal(found.train["label"], ARRAYS["label"])
-
-
-def test_a_dataset_is_used_unchanged():
-    data = Dataset(ARRAYS, TEST, "theirs")
-    assert read(data) is data and read(lambda: data) is data
-
-
-def without(name):
-    return {other: array for other, array in ARRAYS.items() if other != name}
-
-
-def endless():
-    while True:
-        yield ROWS[0]
+    whole = Dataset(ARRAYS, TEST, "theirs")
+    assert read(whole) is whole and read(lambda: whole) is whole
 
 
 WRONG = {
     "no_data": (3, "the data of 'mine' are int: legal are a dict of arrays"),
-    "no_field": (without("label"), "the data of 'mine' lack the field 'label': they have x."),
+    "no_field": ({"x": ARRAYS["x"]}, "the data of 'mine' lack the field 'label': they have x."),
     "no_dict": ([1, 2, 3], "the data of 'mine' hold int: each must be a dict with the fields x, label"),
     "row_without": ([{"x": ROWS[0]["x"]}], "lack the field 'label': they have x"),
     "ragged": ([ROWS[0], {"x": np.ones(2), "label": 0}], "'x' in the data of 'mine' differs in shape"),
@@ -123,7 +108,7 @@ def test_data_that_do_not_match_the_model_are_named(case):
 def test_data_that_never_end_are_named(monkeypatch):
     monkeypatch.setattr(own, "MAX_BYTES", 100_000)
     with pytest.raises(UserError, match=r"do not end within 0 GiB and 10,000,000 examples, .* itertools\.islice"):
-        read(endless)
+        read(lambda: itertools.repeat(ROWS[0]))
 
 
 def test_an_error_of_their_own_loader_names_its_line(tmp_path):
@@ -180,8 +165,6 @@ def test_a_folder_without_a_hugging_face_dataset_is_named(tmp_path, monkeypatch)
 
 
 def test_everything_missing_for_training_is_named_at_once(tmp_path):
-    from jaxbench.workloads import inspection
-
     path = brought.write(tmp_path)
     with pytest.raises(UserError) as caught:
         inspection.require_trainable(brought.build(path))
@@ -192,11 +175,8 @@ def test_everything_missing_for_training_is_named_at_once(tmp_path):
         ('0.9 * model_state["mean"] + ', ""),
     )
     made = brought.build(brought.write(tmp_path, *stateless))
-    with pytest.raises(
-        UserError, match=r"`data` .*, and 'accuracy' among the metrics of its loss, which are \['loss', 'precise'\]"
-    ):
+    said = r"`data` .*, and 'accuracy' among the metrics of its loss, which are \['loss', 'precise'\]"
+    with pytest.raises(UserError, match=said):
         inspection.require_trainable(made)
-    judged = dataclasses.replace(
-        made, data=ARRAYS, evaluate=lambda params, model_state, batch: {"accuracy": jnp.ones(())}
-    )
-    inspection.require_trainable(judged)
+    judge = lambda params, model_state, batch: {"accuracy": jnp.ones(())}  # noqa: E731
+    inspection.require_trainable(dataclasses.replace(made, data=ARRAYS, evaluate=judge))

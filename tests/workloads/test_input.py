@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,8 +34,7 @@ def no_thread_is_left() -> Iterator[None]:
 class Put:
     """Counts the calls and transfers nothing."""
 
-    def __init__(self):
-        self.calls = 0
+    calls = 0
 
     def __call__(self, batch):
         self.calls += 1
@@ -82,34 +82,28 @@ def test_another_kind_is_refused(kind: str) -> None:
         opened(kind, Put())
 
 
-@pytest.mark.parametrize("ahead", [1, 3])
-def test_exactly_the_given_number_of_batches_is_ahead(ahead: int) -> None:
-    made = []
-    fed = Feed(lambda number: made.append(number) or {}, ahead=ahead)
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_exactly_the_given_number_of_batches_is_ahead_made_by_another_thread(ahead: int) -> None:
+    made, makers = [], []
+    fed = Feed(lambda number: made.append(number) or makers.append(threading.get_ident()) or {}, ahead=ahead)
     for taken in range(4):
-        fed._thread.submit(int).result()  # its one thread has finished all earlier requests
+        if ahead:
+            fed._thread.submit(int).result()  # its one thread has finished all earlier requests
         assert made == list(range(taken + ahead))
         fed.next()
     fed.close()
+    assert {maker == threading.get_ident() for maker in makers} == {ahead == 0}
 
 
-@pytest.mark.parametrize("ahead", [0, 2])
-def test_only_without_batches_ahead_does_the_steps_own_thread_make_them(ahead: int) -> None:
-    makers = []
-    fed = Feed(lambda number: makers.append(threading.get_ident()) or {}, ahead=ahead)
-    for _ in range(6):
-        fed.next()
-    fed.close()
-    mine = {maker == threading.get_ident() for maker in makers}
-    assert mine == {ahead == 0} and len(makers) >= 6
-
-
-def test_waiting_is_timed_with_the_clock_given() -> None:
-    ticks = iter(range(100))
-    fed = Feed(lambda number: {}, clock=lambda: float(next(ticks)))
-    fed.next()
-    fed.next()
+def test_waiting_is_timed_and_closing_gives_back_once_and_ends_it() -> None:
+    ticks, released = itertools.count(), []
+    fed = Feed(lambda number: {}, clock=lambda: float(next(ticks)), close=lambda: released.append(1))
+    fed.next(), fed.next()
     assert fed.waited_s == 2.0
+    fed.close(), fed.close()
+    assert released == [1]
+    with pytest.raises(RuntimeError, match="closed"):
+        fed.next()
 
 
 @pytest.mark.parametrize("ahead", [0, 2])
@@ -124,16 +118,6 @@ def test_an_error_reaches_the_caller(ahead: int) -> None:
     with pytest.raises(OSError, match="record 2 is damaged"):
         fed.next()
     fed.close()
-
-
-def test_closing_gives_back_once_and_ends_it() -> None:
-    released = []
-    fed = Feed(lambda number: {}, ahead=2, close=lambda: released.append(1))
-    fed.close()
-    fed.close()
-    assert released == [1]
-    with pytest.raises(RuntimeError, match="closed"):
-        fed.next()
 
 
 IMAGES = {"image": Field((16, 24, 3)), "label": Field((), jnp.int32, classes=10)}
@@ -163,7 +147,6 @@ def same(some: list[Any], others: list[Any]) -> bool:
 
 @pytest.mark.parametrize("example", [IMAGES, TOKENS], ids=["images", "tokens"])
 def test_batches_depend_on_the_seed_and_on_nothing_else(example: dict[str, Field]) -> None:
-    before = set(threading.enumerate())
     expected = batches("pipeline:0", example)
     for kind in ("pipeline:0", "pipeline:1", "pipeline:3"):
         assert same(batches(kind, example), expected)
@@ -171,7 +154,6 @@ def test_batches_depend_on_the_seed_and_on_nothing_else(example: dict[str, Field
     assert not same(expected[:1], expected[1:2])
     for name, field in example.items():
         assert expected[0][name].shape == (8, *field.shape) and expected[0][name].dtype == field.dtype
-    assert set(threading.enumerate()) <= before
 
 
 def test_the_number_of_threads_changes_nothing() -> None:
@@ -202,36 +184,29 @@ def test_images_of_real_data_keep_their_labels() -> None:
     np.testing.assert_allclose(pixels, np.rint(shades[batch["label"]] * 255), atol=1e-3)
 
 
-def test_data_of_another_shape_are_refused() -> None:
+def test_data_of_another_shape_are_refused_and_a_shape_may_be_a_list() -> None:
     data = Data({"tokens": np.zeros((4, 9), np.int32), "targets": np.zeros((4, 8), np.int32)})
     with pytest.raises(UserError, match=r"'tokens' of the data 'made up' is \(9,\)"):
         batches("pipeline:0", TOKENS, data=data)
-
-
-def test_the_shape_of_a_field_may_be_a_list() -> None:
     data = Data({"x": np.zeros((4, 9), np.float32)})
     (batch, *_) = batches("pipeline:0", {"x": Field([9])}, data=data)  # type: ignore[arg-type]
     assert batch["x"].shape[1:] == (9,)
 
 
 @pytest.mark.parametrize("kind", ["pipeline:0", "pipeline:2"])
-def test_a_damaged_record_is_an_error_and_no_thread_is_left(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = set(threading.enumerate())
+def test_a_damaged_record_is_an_error(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds, "encode_png", lambda pixels: b"\x89PNG and then nothing")
     with pytest.raises(OSError, match="cannot identify image"):
         batches(kind, IMAGES)
-    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.parametrize("channels", feeds.CHANNELS)
-def test_png_loses_nothing(channels: int) -> None:
-    pixels = feeds.draw_image((13, 9, channels), np.random.default_rng(0))
-    np.testing.assert_array_equal(feeds.decode_png(feeds.encode_png(pixels)), pixels)
-
-
-def test_drawn_images_compress_like_photographs() -> None:
-    pixels = feeds.draw_image((224, 224, 3), np.random.default_rng(0))
-    assert 0.3 < len(feeds.encode_png(pixels)) / pixels.nbytes < 0.9
+def test_png_loses_nothing_and_drawn_images_compress_like_photographs(channels: int) -> None:
+    for shape in ((13, 9, channels), (224, 224, channels)):
+        pixels = feeds.draw_image(shape, np.random.default_rng(0))
+        packed = feeds.encode_png(pixels)
+        np.testing.assert_array_equal(feeds.decode_png(packed), pixels)
+    assert 0.3 < len(packed) / pixels.nbytes < 0.9
 
 
 def test_augmentation_is_a_shift_and_a_mirror() -> None:
@@ -240,9 +215,8 @@ def test_augmentation_is_a_shift_and_a_mirror() -> None:
     for seed in range(200):
         out = feeds.augment(pixels, np.random.default_rng(seed))
         seen.add(next(move for move, image in every_move(pixels).items() if np.array_equal(image, out)))
-    assert {down for down, _, _ in seen} == {-2, -1, 0, 1, 2}
-    assert {right for _, right, _ in seen} == {-3, -2, -1, 0, 1, 2, 3}
-    assert {mirrored for _, _, mirrored in seen} == {False, True}
+    down, right, mirrored = map(set, zip(*seen, strict=True))
+    assert (down, right, mirrored) == ({*range(-2, 3)}, {*range(-3, 4)}, {False, True})
 
 
 def every_move(pixels: np.ndarray) -> dict[tuple[int, int, bool], np.ndarray]:
@@ -251,17 +225,18 @@ def every_move(pixels: np.ndarray) -> dict[tuple[int, int, bool], np.ndarray]:
     up, left = height // feeds.BORDER, width // feeds.BORDER
     padded = np.pad(pixels, [(up, up), (left, left), (0, 0)])
     moves = {}
-    for down in range(-up, up + 1):
-        for right in range(-left, left + 1):
-            crop = padded[up - down :][:height, left - right :][:, :width]
-            moves[down, right, False], moves[down, right, True] = crop, crop[:, ::-1]
+    for down, right in itertools.product(range(-up, up + 1), range(-left, left + 1)):
+        crop = padded[up - down :][:height, left - right :][:, :width]
+        moves[down, right, False], moves[down, right, True] = crop, crop[:, ::-1]
     return moves
 
 
-def test_pixels_are_normalised() -> None:
+def test_pixels_are_normalised_and_arrive_in_the_format_of_the_field() -> None:
     out = feeds.normalise(np.array([0, 255], np.uint8))
     assert out.dtype == np.float32
     np.testing.assert_allclose(out, [-2, 2], atol=1e-6)
+    (batch, *_) = batches("pipeline:0", {**IMAGES, "image": Field((16, 24, 3), jnp.bfloat16)})
+    assert batch["image"].dtype == jnp.bfloat16
 
 
 @pytest.mark.parametrize(
@@ -277,8 +252,3 @@ def test_pixels_are_normalised() -> None:
 )
 def test_which_examples_are_images(example: dict[str, Field], found: bool) -> None:
     assert feeds.has_images(example) is found
-
-
-def test_an_image_in_16_bits_arrives_in_16_bits() -> None:
-    (batch, *_) = batches("pipeline:0", {**IMAGES, "image": Field((16, 24, 3), jnp.bfloat16)})
-    assert batch["image"].dtype == jnp.bfloat16

@@ -15,7 +15,6 @@ PARAMS = 'return {"w": jax.random.normal(key, (3, 5))}, {"mean": jnp.zeros(5)}'
 RETURN = 'return jnp.mean(each), ({"mean": mean}, {"accuracy": jnp.mean(logits.argmax(-1) == batch["label"])})'
 LOGITS = 'logits = batch["x"] @ params["w"]'
 EXAMPLE = '{"x": Field((3,)), "label": Field((), jnp.int32, classes=5)}'
-BUILT = "    return TrainWorkload(name="
 MODEL = "    model = from_linen(nn.Dense(5), jax.ShapeDtypeStruct((1, 3), jnp.float32))\n    def init(key):\n"
 
 
@@ -32,179 +31,88 @@ def test_a_model_that_is_right_is_told_nothing(tmp_path):
     inspection.inspect(brought.build(brought.write(tmp_path)), batch=16)
 
 
-# The replacements, the message, and a piece of the line that is named.
-CASES = {
-    "params_alone": (
-        PARAMS,
-        'return {"w": jnp.ones((3, 5))}',
-        "a dict with 'w': it must return (params, model_state)",
-        "def init",
-    ),
-    "three": (PARAMS, 'return {"w": jnp.ones((3, 5))}, {}, {}', "a tuple of 3", "def init"),
-    "nothing": (PARAMS, "pass", "init returns None", "def init"),
-    "empty": (PARAMS, "return {}, {}", "no parameters", "def init"),
-    "number": (
-        PARAMS,
-        'return {"w": jnp.ones((3, 5)), "scale": {"a": 0.5}}, {"mean": jnp.zeros(5)}',
+# What init returns instead, and the message, which names the line of init.
+W = 'return {"w": jnp.ones((3, 5))'
+IN_INIT = [
+    (W + "}", "a dict with 'w': it must return (params, model_state)"),
+    (W + "}, {}, {}", "a tuple of 3"),
+    ("pass", "init returns None"),
+    ("return {}, {}", "no parameters"),
+    (
+        W + ', "scale": {"a": 0.5}}, {}',
         "the parameter 'scale/a', which is a Python float: numbers must be float arrays",
-        "def init",
     ),
-    "integers": (
-        PARAMS,
-        'return {"w": jnp.ones((3, 5)), "n": jnp.arange(3)}, {}',
-        "'n', which is int32 of shape (3,)",
-        "def init",
+    (W + ', "n": jnp.arange(3)}, {}', "'n', which is int32 of shape (3,)"),
+    (W + ', "act": "relu"}, {}', "'act', which is a Python str"),
+    (W + '}, {"k": jax.random.key(0)}', "the state 'k', which is a random key: store jax.random.key_data(key)"),
+]
+# What the loss returns instead, and the message, which names the line of loss.
+IN_LOSS = [
+    ("jnp.mean(each)", "returns float32 of shape (): a loss returns (scalar, (model_state, metrics))"),
+    ('jnp.mean(each), {"accuracy": jnp.mean(each)}', "a loss returns (scalar, ("),
+    ('each, ({"mean": mean}, {})', "a loss that is float32 of shape (16,): it must be a float scalar"),
+    ('0.0, ({"mean": mean}, {})', "a loss that is a Python float"),
+    ('jnp.mean(each), ({"mean": mean}, {"all": each})', "the metric 'all', which is float32 of shape (16,)"),
+    ('jnp.mean(each), ({"mean": mean}, {"lr": 0.1})', "the metric 'lr', which is a Python float"),
+    ('jnp.mean(each), ({"mean": mean}, [jnp.mean(each)])', "metrics that are a list of 1"),
+    ("jnp.mean(each), ({}, {})", "'mean' is returned as nothing and was given as float32"),
+    (
+        'jnp.mean(each), ({"mean": mean, "var": mean}, {})',
+        "'var' is returned as float32 of shape (5,) and was given as nothing",
     ),
-    "text": (PARAMS, 'return {"w": jnp.ones((3, 5)), "act": "relu"}, {}', "'act', which is a Python str", "def init"),
-    "typed_key": (
-        PARAMS,
-        'return {"w": jnp.ones((3, 5))}, {"mean": jnp.zeros(5), "k": jax.random.key(0)}',
-        "the state 'k', which is a random key: store jax.random.key_data(key)",
-        "def init",
+    (
+        'jnp.mean(each), ({"mean": mean[:2]}, {})',
+        "returned as float32 of shape (2,) and was given as float32 of shape (5,)",
     ),
-    "init_raises": (
-        PARAMS,
-        "return {'w': jnp.ones((3, 5)) @ jnp.ones(2)}, {}",
-        "TypeError: dot_general",
-        "jnp.ones(2)",
+]
+# The line of the logits instead, the message, and a piece of the line that is named.
+IN_LOGITS = [
+    (
+        'logits = batch["image"] @ params["w"]',
+        "KeyError: 'image'. The batch has 'x', 'label'; the parameters have 'w'; the state has 'mean'.",
+        'batch["image"]',
     ),
-    "arity": (
+    ('logits = batch["x"].T @ params["w"]', "The batch has 'x' float32 (16, 3), 'label' int32 (16,).", 'batch["x"].T'),
+    (LOGITS + '; batch["label"] = batch["x"]', "The batch has", "each = optax"),
+    (LOGITS + "\n        if logits.sum() > 0: logits = -logits", "Use jnp.where or jax.lax.cond", "if logits.sum()"),
+    ('logits = np.asarray(batch["x"]) @ params["w"]', "Use jax.numpy", "np.asarray"),
+]
+# The fields of the example instead, and the message, which names no line.
+LABEL = '"label": Field((), jnp.int32, classes=5)}'
+IN_EXAMPLE = [
+    ('{"x": Field((3,)), "label": Field((), classes=5)}', "'label' of the example has classes=5 and the dtype float32"),
+    ('{"x": Field((3,)), "label": Field((), jnp.int32)}', "'label' of the example has the dtype int32 and no classes"),
+    ('{"x": Field((None, 3)), ' + LABEL, "without the batch axis"),
+    ('{"x": Field(3), ' + LABEL, "has the shape 3"),
+    ('{"x": (3,), ' + LABEL, "'x' of the example is a tuple of 1"),
+    ('{"x": Field((3,), "flaot"), ' + LABEL, "has the dtype 'flaot'"),
+]
+CASES = [
+    *((PARAMS, *case, "def init") for case in IN_INIT),
+    *((RETURN, f"return {new}", said, "def loss") for new, said in IN_LOSS),
+    *((LOGITS, *case) for case in IN_LOGITS),
+    *((EXAMPLE, *case, "") for case in IN_EXAMPLE),
+    (PARAMS, "return {'w': jnp.ones((3, 5)) @ jnp.ones(2)}, {}", "TypeError: dot_general", "jnp.ones(2)"),
+    (
         "def loss(params, model_state, batch, key)",
         "def loss(params, batch)",
         "loss takes (params, batch): it is called as loss(params, model_state, batch, key)",
         "def loss",
     ),
-    "scalar": (
-        RETURN,
-        "return jnp.mean(each)",
-        "returns float32 of shape (): a loss returns (scalar, (model_state, metrics))",
-        "def loss",
-    ),
-    "no_state": (
-        RETURN,
-        'return jnp.mean(each), {"accuracy": jnp.mean(each)}',
-        "a loss returns (scalar, (",
-        "def loss",
-    ),
-    "vector": (
-        RETURN,
-        'return each, ({"mean": mean}, {})',
-        "a loss that is float32 of shape (16,): it must be a float scalar",
-        "def loss",
-    ),
-    "python_loss": (RETURN, 'return 0.0, ({"mean": mean}, {})', "a loss that is a Python float", "def loss"),
-    "metric_vector": (
-        RETURN,
-        'return jnp.mean(each), ({"mean": mean}, {"all": each})',
-        "the metric 'all', which is float32 of shape (16,)",
-        "def loss",
-    ),
-    "metric_number": (
-        RETURN,
-        'return jnp.mean(each), ({"mean": mean}, {"lr": 0.1})',
-        "the metric 'lr', which is a Python float",
-        "def loss",
-    ),
-    "metrics_list": (
-        RETURN,
-        'return jnp.mean(each), ({"mean": mean}, [jnp.mean(each)])',
-        "metrics that are a list of 1",
-        "def loss",
-    ),
-    "state_lost": (
-        RETURN,
-        "return jnp.mean(each), ({}, {})",
-        "'mean' is returned as nothing and was given as float32",
-        "def loss",
-    ),
-    "state_new": (
-        RETURN,
-        'return jnp.mean(each), ({"mean": mean, "var": mean}, {})',
-        "'var' is returned as float32 of shape (5,) and was given as nothing",
-        "def loss",
-    ),
-    "state_wide": (
-        RETURN,
-        'return jnp.mean(each), ({"mean": mean[:2]}, {})',
-        "returned as float32 of shape (2,) and was given as float32 of shape (5,)",
-        "def loss",
-    ),
-    "no_field": (
-        LOGITS,
-        'logits = batch["image"] @ params["w"]',
-        "KeyError: 'image'. The batch has 'x', 'label'; the parameters have 'w'; the state has 'mean'.",
-        'batch["image"]',
-    ),
-    "shape": (
-        LOGITS,
-        'logits = batch["x"].T @ params["w"]',
-        "The batch has 'x' float32 (16, 3), 'label' int32 (16,).",
-        'batch["x"].T',
-    ),
-    "library": (
-        LOGITS,
-        'logits = batch["x"] @ params["w"]; batch["label"] = batch["x"]',
-        "The batch has",
-        "each = optax",
-    ),
-    "branch": (
-        LOGITS,
-        LOGITS + "\n        if logits.sum() > 0: logits = -logits",
-        "Use jnp.where or jax.lax.cond",
-        "if logits.sum()",
-    ),
-    "numpy": (LOGITS, 'logits = np.asarray(batch["x"]) @ params["w"]', "Use jax.numpy", "np.asarray"),
-    "field_axis": (
+    (
         EXAMPLE,
         '{"x": Field((16, 3)), "label": Field((16,), jnp.int32, classes=5)}',
         "if 16 is the number of examples, leave it out of every Field",
         "reshape",
     ),
-    "float_label": (
-        EXAMPLE,
-        '{"x": Field((3,)), "label": Field((), classes=5)}',
-        "'label' of the example has classes=5 and the dtype float32",
-        "",
-    ),
-    "no_classes": (
-        EXAMPLE,
-        '{"x": Field((3,)), "label": Field((), jnp.int32)}',
-        "'label' of the example has the dtype int32 and no classes",
-        "",
-    ),
-    "open_axis": (
-        EXAMPLE,
-        '{"x": Field((None, 3)), "label": Field((), jnp.int32, classes=5)}',
-        "without the batch axis",
-        "",
-    ),
-    "no_tuple": (EXAMPLE, '{"x": Field(3), "label": Field((), jnp.int32, classes=5)}', "has the shape 3", ""),
-    "no_field_at_all": (
-        EXAMPLE,
-        '{"x": (3,), "label": Field((), jnp.int32, classes=5)}',
-        "'x' of the example is a tuple of 1",
-        "",
-    ),
-    "no_dtype": (
-        EXAMPLE,
-        '{"x": Field((3,), "flaot"), "label": Field((), jnp.int32, classes=5)}',
-        "has the dtype 'flaot'",
-        "",
-    ),
-    "optimizer": (
-        "optax.sgd(0.1)",
-        "optax.sgd",
-        "the optimizer is of type function and must be an optax transformation",
-        "",
-    ),
-    "no_function": ("loss=loss", "loss=3", "loss is of type int and must be a function, loss(params", ""),
-}
+    ("optax.sgd(0.1)", "optax.sgd", "the optimizer is of type function and must be an optax transformation", ""),
+    ("loss=loss", "loss=3", "loss is of type int and must be a function, loss(params", ""),
+]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_an_error_is_one_sentence_with_the_line(tmp_path, case):
-    old, new, said, line = CASES[case]
-    reshaped = ((LOGITS, 'logits = batch["x"].reshape(16, 3) @ params["w"]'),) if case == "field_axis" else ()
+@pytest.mark.parametrize(("old", "new", "said", "line"), CASES)
+def test_an_error_is_one_sentence_with_the_line(tmp_path, old, new, said, line):
+    reshaped = ((LOGITS, 'logits = batch["x"].reshape(16, 3) @ params["w"]'),) if line == "reshape" else ()
     path, sentence = told(tmp_path, (old, new), *reshaped)
     assert said in sentence
     start = f"'{path}', line {brought.line_with(path, line)}: " if line else "'mine': "

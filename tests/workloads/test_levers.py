@@ -230,6 +230,7 @@ def test_frozen_parameters_cost_no_communication_and_no_optimizer_state(strategy
     compiled = compile_step(workload, program, FROZEN_BATCH)
     trained = 4 * (WIDTHS[2] * WIDTHS[3] + WIDTHS[3])
     assert compiled.report.expected_gradient_bytes == trained
+    assert 4 * compiled.report.parameters == trained  # from which `forecast --from` makes the messages of one device
     verdict = expected_communication.judge(workload, program, compiled.report, FROZEN_BATCH)
     assert verdict.ok, verdict.reason
     expected = one_device(workload, batch)

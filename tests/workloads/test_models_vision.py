@@ -39,6 +39,7 @@ KEY = jax.random.PRNGKey(0)
 NAMES = ("alexnet", "vgg16", "resnet18", "resnet50", "resnet164", "vit")
 
 
+@functools.cache
 def build(name, preset="auto", **changes) -> TrainWorkload:
     """An experiment with changes such as ``**{"model.width": 4}``; preset "smoke" makes it tiny."""
     config = config_lib.compose(name, discovery.load_experiment(name), discovery.load_preset(preset))

@@ -54,6 +54,10 @@ class Budget:
     metric: Metric
     margin: float
 
+    def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise UserError(f"--budget_s={self.seconds:g} leaves no time for a pair: use seconds, such as 600.")
+
 
 @dataclass(frozen=True)
 class Side:

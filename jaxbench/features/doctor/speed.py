@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import select
+import selectors
 import subprocess
 import sys
 import time
@@ -66,7 +66,7 @@ class CoreRates:
 
 
 class Silent(Exception):
-    """A worker died, or did not answer in time."""
+    """A worker did not start, died, or did not answer in time."""
 
 
 def work(core: int) -> None:
@@ -101,8 +101,10 @@ def ask(workers: Sequence[subprocess.Popen[bytes]], seconds: float, limit_s: flo
         for each in workers:
             each.stdin.write(f"{seconds}\n".encode())  # type: ignore[union-attr]
         for each in workers:
-            if not select.select([each.stdout], [], [], limit_s)[0]:  # type: ignore[type-var]
-                raise Silent
+            with selectors.DefaultSelector() as selector:  # select.select fails with the pipes of 500 cores
+                selector.register(each.stdout, selectors.EVENT_READ)  # type: ignore[arg-type]
+                if not selector.select(limit_s):
+                    raise Silent
             rate, share = each.stdout.readline().split()  # type: ignore[union-attr]
             answers.append((float(rate), float(share)))
     except (OSError, ValueError) as error:
@@ -119,14 +121,17 @@ def measure_cores(cores: Sequence[int], seconds: float) -> CoreRates:
     """Alternates alone and together for about `seconds`, for 3 to 20 rounds. Raises Silent."""
     sampled = spread(len(cores))
     rounds = int(np.clip(seconds / ((len(sampled) + 1) * TURN_S), 3, 20))
-    workers = [worker(core) for core in cores]
-    alone, together = [], []
+    workers, alone, together = [], [], []
     try:
+        for core in cores:
+            workers.append(worker(core))
         ask(workers, TURN_S / 4)  # returns when all workers have started
         # In turns, so that a drift of the machine hits both alike.
         for _ in range(rounds):
             alone.append([ask([workers[index]], TURN_S)[0, 0] for index in sampled])
             together.append(ask(workers, TURN_S))
+    except OSError as error:  # a limit on processes or files
+        raise Silent from error
     finally:
         for each in workers:
             each.kill()
@@ -146,9 +151,9 @@ def contention(seconds: float = 5.0) -> list[DoctorFinding]:
     try:
         rates = measure_cores(physical_cores(), seconds)
     except Silent:
-        message = "A process that only multiplies matrices died or did not answer within 60 s."
+        message = "A process that only multiplies matrices did not start, died or did not answer within 60 s."
         return [
-            DoctorFinding("cores granted", "unknown", message, "Look for a limit on processes or memory (ulimit -a).")
+            DoctorFinding("cores granted", "unknown", message, "Look for a limit on processes or files (ulimit -a).")
         ]
     several = rates.alone.shape[1] > 1
     return [granted(rates), *([side_by_side(rates), evenness(rates)] if several else [])]

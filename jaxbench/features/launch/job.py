@@ -95,6 +95,8 @@ def jobs(
             f"--devices={devices} does not divide over --processes_per_node={processes_per_node}: use 1 process, or "
             f"{per_node} of one device each."
         )
+    if minutes < 1:
+        raise UserError(f"--minutes={minutes} is not a time limit of at least 1 minute: use 60, for example.")
     words = [absolute(word) for word in command]
     try:
         asked = tuple(shlex.split(options))

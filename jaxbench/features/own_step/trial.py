@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from ml_collections import ConfigDict
@@ -22,6 +22,7 @@ from jaxbench.core.plan import Placed, Point
 from jaxbench.core.schema import OWN
 from jaxbench.features.own_step.references import References
 from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer, Explain, Request, Setup
 from jaxbench.sweep.progress import working
 from jaxbench.sweep.run import absolute
@@ -44,9 +45,10 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         workers = _Processes()
+        forks = stack.enter_context(closing(ForkServers(["jaxbench.features.own_step.bench"])))
         for point in points:
             log = Path(folder) / f"log{point.devices}"
-            workers[point.devices] = Worker(dataclasses.replace(setup, devices=point.devices), log)
+            workers[point.devices] = Worker(dataclasses.replace(setup, devices=point.devices), log, forks=forks)
             stack.callback(workers[point.devices].close)
         with working(console, "one device is the reference"):
             references = References(Path(folder), points)

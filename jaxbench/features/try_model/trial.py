@@ -13,6 +13,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,7 @@ from jaxbench.machine.start import run_once_options
 from jaxbench.measure import first_step
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Describe, Description, Fields, Setup, Tried, Try
 from jaxbench.processes.server import stage
 from jaxbench.records.documents import decode
@@ -71,8 +73,11 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
         platform="cpu", devices=max(DEVICES), experiment=absolute(experiment), worker="try",
         config=config_lib.plain(config), concurrent_collectives=CONCURRENT_COLLECTIVES,
     )  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads:
-        workers = [Worker(setup, Path(folder) / f"log{i}") for i in range(min(PROCESSES, available_cores()))]
+    forks = ForkServers(["jaxbench.features.ablations.bench"])
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads, closing(forks):
+        workers = [
+            Worker(setup, Path(folder) / f"log{i}", forks=forks) for i in range(min(PROCESSES, available_cores()))
+        ]
         try:
             try:
                 with working(console, "looking at the model"):

@@ -296,13 +296,17 @@ def without_named_axes() -> Iterator[None]:
     from flax import nnx
     from flax.core import meta
 
-    original = meta.get_global_mesh
+    original, sharding = meta.get_global_mesh, jax.core.Tracer.sharding
     meta.get_global_mesh = lambda: None  # Linen asks it before each constraint, and unlike NNX has no switch
+    # When NNX assigns to a variable, as nnx.Rngs does at each draw, it asks tracers for a sharding that they lack. In
+    # the AttributeError, which NNX ignores, JAX before 0.12 lists all operations that led to the tracer.
+    jax.core.Tracer.sharding = property()  # type: ignore[method-assign, assignment]
     try:
         with nnx.use_eager_sharding(False):
             yield
     finally:
         meta.get_global_mesh = original
+        jax.core.Tracer.sharding = sharding  # type: ignore[method-assign]
 
 
 def with_axes_noted(init: Callable[..., PyTree], names: Mapping[str, Any]) -> Callable[..., PyTree]:

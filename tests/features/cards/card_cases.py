@@ -15,16 +15,10 @@ from jaxbench.records import documents
 
 CONFIG = {"experiment": "cnn", "model": {"dtype": "float32"}, "report": {"overlay": ""}}
 MANIFEST = {
-    "platform": "cpu",
-    "device_kind": "cpu",
-    "device_kinds": ["cpu"],
-    "devices": 1,
-    "cores": 8,
-    "cpu_model": "Testium 9000",
-    "cache_bytes": 1 << 25,
-    "started": "2026-11-21T21:03:27+00:00",
+    "platform": "cpu", "device_kind": "cpu", "device_kinds": ["cpu"], "devices": 1, "cores": 8,
+    "cpu_model": "Testium 9000", "cache_bytes": 1 << 25, "started": "2026-11-21T21:03:27+00:00",
     "command": ["jaxbench", "run", "cnn"],
-}
+}  # fmt: skip
 
 
 def run(path: Path, *, manifest: dict[str, Any] | None = None, **changes: Any) -> Path:

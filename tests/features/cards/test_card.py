@@ -45,7 +45,7 @@ def test_holds_the_whole_run(run: Path, tmp_path: Path) -> None:
     assert {name: held["manifest"][name] for name in card_cases.MANIFEST} == card_cases.MANIFEST
 
 
-def test_the_summary_is_that_of_the_analysis(run: Path, tmp_path: Path) -> None:
+def test_the_summary_is_that_of_the_analysis_and_the_run_comes_back_out(run: Path, tmp_path: Path) -> None:
     read = card.read(card_cases.made(run, tmp_path))
     rows = run_rows.analyse(points.load(RunFolder(run)), config={})
     assert len(rows) == len(read.points) == 6
@@ -54,33 +54,16 @@ def test_the_summary_is_that_of_the_analysis(run: Path, tmp_path: Path) -> None:
         assert (held["step_s"], held["step_s_lo"]) == (row.timing.step_s.value, row.timing.step_s.lo)
         assert (held["efficiency"], held["efficiency_hi"]) == (row.efficiency.value, row.efficiency.hi)
         assert held["peak_bytes"] == row.point.record.passport.peak_bytes  # type: ignore[union-attr]
+    assert list(read.run().points) == points.load(RunFolder(run))
 
 
-def test_the_run_comes_back_out(run: Path, tmp_path: Path) -> None:
-    back = card.read(card_cases.made(run, tmp_path)).run()
-    assert list(back.points) == points.load(RunFolder(run))
-
-
-def test_a_run_has_one_card(run: Path, tmp_path: Path) -> None:
+def test_a_run_has_one_card_and_another_is_never_overwritten(run: Path, tmp_path: Path) -> None:
     first, second = card_cases.made(run, tmp_path / "cards"), card_cases.made(run, tmp_path / "cards")
     assert first == second and len(list((tmp_path / "cards").iterdir())) == 1
-
-
-def test_save_says_where_and_what_to_know(run: Path, tmp_path: Path) -> None:
-    card_cases.append(run, card_cases.failure("shard_map/strong/4"))
-    console = Console(file=io.StringIO(), width=100, markup=False)
-    assert card.save(run, tmp_path / "cards", console) == 0
-    text = console.file.getvalue()  # type: ignore[attr-defined]
-    (path,) = (tmp_path / "cards").iterdir()
-    assert f"Card: {path}" in text and "failed (compile: no memory)" in text and "link and peak" in text
-
-
-def test_another_card_is_never_overwritten(run: Path, tmp_path: Path) -> None:
-    path = card_cases.made(run, tmp_path / "cards")
-    path.write_text(path.read_text() + " ")
+    first.write_text(first.read_text() + " ")
     with pytest.raises(UserError, match="not overwritten"):
         card_cases.made(run, tmp_path / "cards")
-    assert path.read_text().endswith(" ")
+    assert first.read_text().endswith(" ")
 
 
 def test_cases(tmp_path: Path) -> None:
@@ -92,13 +75,18 @@ def test_cases(tmp_path: Path) -> None:
     assert any("no link" in note for note in held["notes"])
 
 
-def test_a_failed_point_is_kept(run: Path, tmp_path: Path) -> None:
+def test_a_failed_point_is_kept_and_save_says_where_and_what_to_know(run: Path, tmp_path: Path) -> None:
     card_cases.append(run, card_cases.failure("shard_map/strong/4"))
     held = card.read(card_cases.made(run, tmp_path)).data
     valid(held)
     (failed,) = [point for point in held["points"] if point["status"] == "failed"]
     assert failed["point"] == "shard_map/strong/4" and "no memory" in failed["reason"]
     assert "shard_map/strong/4: failed (compile: no memory)." in held["notes"]
+    console = Console(file=io.StringIO(), width=100, markup=False)
+    assert card.save(run, tmp_path / "cards", console) == 0
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    (path,) = (tmp_path / "cards").iterdir()
+    assert f"Card: {path}" in text and "failed (compile: no memory)" in text and "link and peak" in text
 
 
 def test_one_sample_only(tmp_path: Path) -> None:
@@ -123,17 +111,14 @@ def test_a_half_written_run(run: Path) -> None:
         card.make(run)
 
 
-def test_a_run_of_another_schema(run: Path) -> None:
-    (run / RECORDS).write_text((run / RECORDS).read_text().replace('"schema":1', '"schema":7'))
-    with pytest.raises(UserError, match="schema 7"):
-        card.make(run)
-
-
-def test_a_folder_that_is_not_a_run(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_run_or_of_another_schema(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not a run folder"):
         card.make(tmp_path / "nowhere")
     with pytest.raises(UserError, match="not a run folder"):
-        card.make(tmp_path)
+        card.make(run.parent)
+    (run / RECORDS).write_text((run / RECORDS).read_text().replace('"schema":1', '"schema":7'))
+    with pytest.raises(UserError, match="schema 7"):
+        card.make(run)
 
 
 def test_a_number_that_is_not_finite(run: Path) -> None:

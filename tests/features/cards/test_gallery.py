@@ -50,7 +50,7 @@ def lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if re.search(r"(strong|weak) +\d", line)]
 
 
-def test_every_point_is_a_row(folder: Path) -> None:
+def test_every_point_is_a_row_and_filters_know_every_field(folder: Path) -> None:
     code, text = shown(folder)
     assert code == 0 and len(lines(text)) == 8 + 6
     assert re.search(r"8 x NVIDIA H100 +cnn +zero1 strong +2 .* ok +0.10.2 +2026-11-21", text)
@@ -59,6 +59,8 @@ def test_every_point_is_a_row(folder: Path) -> None:
     assert len(oversubscribed) == 2 and not any("[" in line for line in oversubscribed)
     assert re.search(r"Testium 9000, 2 cores +cnn +shard_map weak +1 .* base +ok", text)
     assert all((folder / f"cards.{suffix}").stat().st_size > 1000 for suffix in canvas.FORMATS)
+    (first, *_) = gallery.rows_of(cards.read(next(folder.glob("*.json"))))
+    assert set(first.fields) == set(gallery.FIELDS)
 
 
 @pytest.mark.parametrize(
@@ -83,11 +85,6 @@ def test_the_filter_of_make_help_finds_committed_cards(tmp_path: Path) -> None:
     assert code == 0 and lines(text) and (tmp_path / "cards.svg").is_file()
 
 
-def test_filters_know_every_field(folder: Path) -> None:
-    (first, *_) = gallery.rows_of(cards.read(next(folder.glob("*.json"))))
-    assert set(first.fields) == set(gallery.FIELDS)
-
-
 @pytest.mark.parametrize(
     ("word", "said"),
     [("stratgy=x", "did you mean 'strategy'"), ("cnn", "is not a filter"), ("devices=", "is not a filter")],
@@ -106,11 +103,14 @@ def test_a_damaged_card_does_not_hide_the_others(folder: Path, tmp_path: Path) -
     assert re.search(r"half.json +damaged", text) and "half.json is damaged (Expecting value" in text
 
 
-def test_no_cards(tmp_path: Path) -> None:
+def test_no_cards_and_one_device_count_are_said(tmp_path: Path) -> None:
     code, text = shown(tmp_path)
     assert code == 0 and f"{tmp_path} holds no result card" in text
     with pytest.raises(UserError, match="no folder"):
         shown(tmp_path / "nowhere")
+    card_cases.made(card_cases.run(tmp_path / "one", devices=(1,)), tmp_path / "cards")
+    card_cases.made(card_cases.run(tmp_path / "two", devices=(1, 2), experiment="mlp"), tmp_path / "cards")
+    assert "only one device count: cnn." in shown(tmp_path / "cards")[1]
 
 
 def test_two_files_of_one_run(folder: Path, tmp_path: Path) -> None:
@@ -128,12 +128,6 @@ def test_cases_are_in_the_table_and_not_in_the_figure(tmp_path: Path) -> None:
     code, text = shown(tmp_path / "cards")
     assert code == 0 and re.search(r"matmul +matmul float32 \(largest of 2\) +1 +(7[89]|80)\.\d", text)
     assert "The figure was not drawn" in text and not list((tmp_path / "cards").glob("*.svg"))
-
-
-def test_one_device_count_is_said(tmp_path: Path) -> None:
-    card_cases.made(card_cases.run(tmp_path / "one", devices=(1,)), tmp_path / "cards")
-    card_cases.made(card_cases.run(tmp_path / "two", devices=(1, 2), experiment="mlp"), tmp_path / "cards")
-    assert "only one device count: cnn." in shown(tmp_path / "cards")[1]
 
 
 def test_hostile_names(tmp_path: Path) -> None:
@@ -158,7 +152,7 @@ def line(
 def test_the_figure_draws_what_it_is_given() -> None:
     with canvas.style():
         drawn = draw_cards([line(), line("zero3", state="hollow"), line(state="wrong", machine="n")], title="all")
-    assert drawn is not None
+    assert drawn is not None and draw_cards([line(devices=(1,))], title="all") is None, "it needs two device counts"
     (axes,) = [axes for axes in drawn.axes if axes.axison]
     curves = [one for one in axes.lines if one.get_linestyle() == "-" and len(one.get_xdata()) == 3]
     assert len(curves) == 2, "no line goes through wrong points"
@@ -168,10 +162,6 @@ def test_the_figure_draws_what_it_is_given() -> None:
     assert len(hollow) == 1 and len(crossed) == 3
     labels = [text.get_text() for text in drawn.legends[0].get_texts()]
     assert labels == ["m: zero1", "m: zero3", "n: zero1", "ideal"]
-
-
-def test_the_figure_needs_two_device_counts() -> None:
-    assert draw_cards([line(devices=(1,))], title="all") is None
 
 
 def test_no_two_of_many_lines_look_alike() -> None:

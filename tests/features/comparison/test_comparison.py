@@ -12,6 +12,7 @@ import fabricate
 import fabricate_losses as fab
 import pytest
 from fabricate_losses import Loss
+from report.runs import drawn
 from rich.console import Console
 
 from jaxbench.errors import UserError
@@ -23,7 +24,6 @@ from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, METRICS, SLO
 from jaxbench.features.comparison.page import markdown, show
 from jaxbench.features.training import trainings
 from jaxbench.features.training.trainings import LearningCurve
-from jaxbench.report.drawing import canvas
 
 USUAL = Loss(share=0.97, machine=0.91, communication=0.7)
 
@@ -35,7 +35,7 @@ def compared(path: Path, b: Loss, *, strategy: str = "fsdp", margin: float = 0.0
     return comparison.compare(one, two, METRICS["step_s"], margin=margin, across=across)
 
 
-def test_the_factor_that_made_b_faster_is_named(tmp_path: Path) -> None:
+def test_the_factor_that_made_b_faster_is_named_in_tables_and_json(tmp_path: Path) -> None:
     found = compared(tmp_path, Loss(share=0.97, machine=0.93, communication=0.98))
     names = [change.name for change in found.factors]
     assert names == ["one device", "smaller share", "shared machine", "communication"]
@@ -49,29 +49,11 @@ def test_the_factor_that_made_b_faster_is_named(tmp_path: Path) -> None:
         product *= change.faster.value
     (answer,) = (point for point in found.answers.points if point.name == "strong/2")
     assert product == pytest.approx(1 / answer.ratio.value, rel=1e-6)
-
-
-def test_a_slower_b_has_its_factor_too(tmp_path: Path) -> None:
-    found = compared(tmp_path, Loss(share=0.97, machine=0.6, communication=0.72), strategy="shard_map")
-    (said,) = comparison.factor_sentences(found.factors, found.answers.points)
-    assert said.startswith(
-        "shard_map/strong/2: B is slower mostly because of contention (this factor alone makes B 1.5x"[:-1]
-    )
-
-
-def test_both_tables_are_shown(tmp_path: Path) -> None:
-    found, out = compared(tmp_path, Loss(share=0.97, machine=0.93, communication=0.98)), io.StringIO()
+    out = io.StringIO()
     show(found, Console(file=out, width=110))
     for text in (out.getvalue(), markdown(found, "a against b")):
-        assert (
-            "B faster by it" in text
-            and "smaller per-device batch" in text
-            and "mostly because of communication" in text
-        )
-
-
-def test_the_factors_are_in_the_json_too(tmp_path: Path) -> None:
-    found = compared(tmp_path, Loss(share=0.97, machine=0.93, communication=0.98))
+        for words in ("B faster by it", "smaller per-device batch", "mostly because of communication"):
+            assert words in text
     document = report.as_json(found)
     told = {each["name"]: each for each in document["factors"]}
     assert list(told) == [change.name for change in found.factors]
@@ -81,14 +63,20 @@ def test_the_factors_are_in_the_json_too(tmp_path: Path) -> None:
     assert 1 < told["communication"]["faster"]["lo"] < told["communication"]["faster"]["hi"]
 
 
+def test_a_slower_b_has_its_factor_too(tmp_path: Path) -> None:
+    found = compared(tmp_path, Loss(share=0.97, machine=0.6, communication=0.72), strategy="shard_map")
+    (said,) = comparison.factor_sentences(found.factors, found.answers.points)
+    assert said.startswith(
+        "shard_map/strong/2: B is slower mostly because of contention (this factor alone makes B 1.5"
+    )
+
+
 def test_both_waterfalls_are_drawn_side_by_side(tmp_path: Path) -> None:
     one = fab.folder(tmp_path / "a", {2: USUAL, 4: USUAL}, scalings=("strong", "weak"))
     losses, both = {2: Loss(machine=0.8), 4: USUAL}, ("strong", "weak")
     two = fab.folder(tmp_path / "b", losses, strategies=("fsdp",), scalings=both, noise=0.003)
     found = comparison.compare(one, two, METRICS["step_s"], margin=0.02, across=("strategy",))
-    with canvas.style():
-        figure = draw_factors(found)
-    assert figure is not None
+    figure = drawn(draw_factors, found)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == ["A: shard_map strong", "B: fsdp strong", "A: shard_map weak", "B: fsdp weak"]
     bars = [[patch.get_height() for patch in axes.patches] for axes in figure.axes]
@@ -127,15 +115,14 @@ def test_three_seeds_that_agree_give_an_answer_with_its_interval():
     assert comparison.compare_trainings(side(5, 5.5, 5.2), side(10, 11, 10.5), margin=0.02)[0].verdict == SLOWER
 
 
-def test_welchs_interval_of_two_seeds_a_side():
+def test_welchs_interval_of_two_seeds_a_side_and_one_seed_or_different_targets_cannot_tell():
     answer, _ = comparison.compare_trainings(side(1, math.e), side(math.e**3, math.e**4), margin=0.02)
     assert answer.times.log == pytest.approx(3) and answer.times.se == pytest.approx(math.sqrt(0.5))
     assert answer.times.df == pytest.approx(2) and answer.verdict == CANNOT_TELL  # 4.30 x 0.71 > 3
-
-
-def test_one_seed_cannot_tell():
     answer, _ = comparison.compare_trainings(side(10), side(1), margin=0.02)
     assert answer.verdict == CANNOT_TELL and "one seed does not show how much seeds differ" in answer.sentence
+    with pytest.raises(UserError, match=r"different targets, accuracy 0.9 and accuracy 0.95: give equal ones"):
+        comparison.compare_trainings(side(1), side(1, target=0.95), margin=0.02)
 
 
 def test_a_seed_that_never_arrives_can_only_lose():
@@ -144,11 +131,6 @@ def test_a_seed_that_never_arrives_can_only_lose():
     assert answer.verdict == SLOWER and "B at least" in answer.sentence and "[" not in answer.sentence
     answer, _ = comparison.compare_trainings(side(20, 21, 20.5), lost, margin=0.02)
     assert answer.verdict == CANNOT_TELL and "a seed did not reach it" in answer.sentence
-
-
-def test_different_targets_answer_no_question():
-    with pytest.raises(UserError, match=r"different targets, accuracy 0.9 and accuracy 0.95: give equal ones"):
-        comparison.compare_trainings(side(1), side(1, target=0.95), margin=0.02)
 
 
 def test_folders_of_trainings(tmp_path):
@@ -163,9 +145,8 @@ def test_folders_of_trainings(tmp_path):
     assert [one.seed for one in found] == [0, 1] and found[0].at_target()["step"] == 3
     assert found[0].series("test_accuracy", "examples") == ([30.0], [0.95])
     assert found[0].series("test_accuracy", "seconds") == ([1.5], [0.95])
-    (tmp_path / "seed1" / "config.json").write_text(
-        '{"experiment": "cnn", "seed": 1, "train": {"batch": 1, "target": 1}}'
-    )
+    other = '{"experiment": "cnn", "seed": 1, "train": {"batch": 1, "target": 1}}'
+    (tmp_path / "seed1" / "config.json").write_text(other)
     with pytest.raises(UserError, match="differ in model, batch or target"):
         trainings.read_curves(tmp_path)
     (tmp_path / "seed0" / "metrics.jsonl").write_text("nonsense\n")

@@ -132,9 +132,11 @@ def test_any_name_arrives_and_nothing_in_it_is_obeyed(name: str) -> None:
     assert not any(unicodedata.category(letter) == "Cc" for letter in terminal(comparison) if letter != "\n")
 
 
-def test_narrow_terminal_keeps_the_numbers() -> None:
+def test_narrow_terminal_keeps_the_numbers_and_same_times_give_the_same_bytes() -> None:
     text = terminal(CASES["normal"], width=72)
     assert all(page.shown_ratio(answer.ratio) in text for answer in CASES["normal"].answers.points)
+    assert junit(compared(MIXED), "x") == junit(compared(MIXED), "x")
+    assert markdown(compared(MIXED), "x") == markdown(compared(MIXED), "x")
 
 
 def test_cases_are_what_they_are_called() -> None:
@@ -157,9 +159,6 @@ def test_headline_names_the_point_that_decided() -> None:
     said = page.headline(CASES["slow in one"])
     assert said.startswith("Slower at 1 of 3 points (data_parallel/strong/1). Overall B's time per step is 0.")
     assert page.headline(CASES["nothing told"]).startswith("Cannot tell: ")
-
-
-def test_notes_say_where_the_spread_comes_from_only_where_it_is_used() -> None:
     assert "assumed, not measured" in terminal(CASES["few processes"])
     assert "assumed, not measured" not in terminal(CASES["normal"])
     assert "the spread was calibrated here" in terminal(CASES["normal"])
@@ -252,8 +251,3 @@ def test_ticks_are_few_and_round(low: float, high: float) -> None:
     assert 2 <= len(found) <= 9 and all(low <= tick <= high * 1.0000001 for tick in found)
     if low < 1 < high:
         assert any(math.isclose(tick, 1) for tick in found)
-
-
-def test_same_times_give_the_same_bytes() -> None:
-    assert junit(compared(MIXED), "x") == junit(compared(MIXED), "x")
-    assert markdown(compared(MIXED), "x") == markdown(compared(MIXED), "x")

@@ -204,10 +204,8 @@ def test_a_commit_is_asked_for_its_experiment_and_its_defaults(of_project):
     with other_commit.files(f"ref:{deeper}") as found:
         there = OtherCommit.of(found, "mlp", made)
         assert there.manifest["git"] == {"commit": deeper, "dirty": False, "ref": f"ref:{deeper}"}
-        assert (
-            there.manifest["experiment_sha256"]
-            == hashlib.sha256((found.folder / "experiments" / "mlp.py").read_bytes()).hexdigest()
-        )
+        experiment = (found.folder / "experiments" / "mlp.py").read_bytes()
+        assert there.manifest["experiment_sha256"] == hashlib.sha256(experiment).hexdigest()
         assert there.source == source.of(found.folder / "jaxbench")
         assert "other default settings, which are not measured: model.depth 2, here 1" in there.notes[0]
 

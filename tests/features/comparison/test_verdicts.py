@@ -21,6 +21,7 @@ from benchmarks import verdicts as simulations
 from benchmarks.verdicts import of_times
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
+from jaxbench.errors import UserError
 from jaxbench.features.comparison import ab, judge, ratio
 from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER
 from jaxbench.features.comparison.ratio import Ratio
@@ -57,9 +58,6 @@ def test_looking_again_and_again_keeps_the_error_rate(pairs):
 def test_three_slow_pairs_of_ten_are_not_the_same():
     """Earlier they were in 33 of 100: the first three were similar."""
     assert simulations.sequences(200, simulations.three_of_ten)[0][SAME] <= 0.05 * 200
-
-
-def test_pairs_find_what_differs_and_what_does_not():
     slower, pairs = simulations.sequences(100, simulations.pairs(math.log(1.05)))
     assert slower[SLOWER] >= 95 and pairs < 16
     assert simulations.sequences(100, simulations.pairs(sd=0.005))[0][SAME] >= 95
@@ -104,16 +102,13 @@ def test_a_throughput_is_better_when_it_is_more():
     assert same_step.verdict == SAME
 
 
-def test_one_process_says_nothing_of_how_processes_differ():
+def test_one_process_or_one_round_says_nothing_of_how_processes_differ():
     a, b = side(processes=1, rounds=10), side(1.05, processes=1, rounds=10, seed=1)
     assert judge.judge(a, b, STEP_S, ASSUMED).verdict == CANNOT_TELL
     assert judge.judge(a, b, STEP_S, STEADY).verdict == SLOWER
     much = judge.judge(a, side(2.0, processes=1, rounds=10), STEP_S, ASSUMED)
     assert much.verdict == CANNOT_TELL and "use jaxbench calibrate or jaxbench ab" in much.overall.why
     assert "--config.measure.processes=" in judge.judge(a, b, STEP_S, ASSUMED).overall.why
-
-
-def test_one_round_of_one_process_is_no_evidence_at_all():
     found = judge.judge(side(processes=1, rounds=1), side(2.0, processes=1, rounds=1), STEP_S, ASSUMED)
     assert found.verdict == CANNOT_TELL and "one round" in found.overall.why
     assert not found.overall.ratio.has_interval and found.overall.ratio.known
@@ -215,6 +210,12 @@ def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monk
     assert (needs in why) is warned and measured[0] == seconds // 300
 
 
+@pytest.mark.parametrize("seconds", [0, -5, math.nan])
+def test_a_budget_without_time_is_refused(seconds):
+    with pytest.raises(UserError, match=rf"--budget_s={seconds} leaves no time for a pair: use seconds, such as 600"):
+        ab.Budget(seconds=seconds, metric=STEP_S, margin=0.02)
+
+
 def test_a_log_of_ab_says_which_pair_is_under_way(monkeypatch):
     console = Console(file=io.StringIO(), width=200)
 
@@ -306,9 +307,8 @@ def differs_by(folder, threshold):
 @pytest.mark.full
 def test_a_gate_from_calibration_to_alarm(tmp_path):
     def here(*words):
-        return subprocess.run(
-            command(*words), capture_output=True, text=True, env=environment(), cwd=tmp_path, timeout=300
-        )
+        how = {"capture_output": True, "text": True, "env": environment(), "cwd": tmp_path, "timeout": 300}
+        return subprocess.run(command(*words), **how)
 
     measured = here("run", "mlp", "--workdir=first", *ONE, "--config.measure.rounds=6", "--config.measure.processes=3")
     assert measured.returncode == 0, measured.stdout + measured.stderr

@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import resource
 import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,8 +33,16 @@ def test_two_cores_that_are_one(rate: float, state: str) -> None:
     assert found.numbers["core_worth_lo"] <= found.numbers["core_worth"] <= found.numbers["core_worth_hi"]
 
 
-def test_few_rounds_have_no_interval() -> None:
+def test_few_rounds_have_no_interval_one_core_has_no_neighbour_and_a_large_machine_is_sampled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert "runs at 85 % of its speed alone (3 rounds)" in speed.side_by_side(rates(together_rate=85, rounds=3)).message
+    one = CoreRates(np.ones((3, 1)), np.ones((3, 1)), np.ones((3, 1)))
+    monkeypatch.setattr(speed, "physical_cores", lambda: [0])
+    monkeypatch.setattr(speed, "measure_cores", lambda cores, seconds: one)
+    assert list(by_name(speed.contention())) == ["cores granted"]
+    assert speed.spread(2) == [0, 1] and speed.spread(1) == [0]
+    assert speed.spread(64)[0] == 0 and speed.spread(64)[-1] == 63 and len(speed.spread(64)) == 8
 
 
 @pytest.mark.parametrize(("share", "state"), [(0.99, "good"), (0.9, "doubtful"), (0.5, "bad")])
@@ -42,18 +54,6 @@ def test_cores_that_are_not_granted(share: float, state: str) -> None:
 @pytest.mark.parametrize(("second", "state"), [(98, "good"), (70, "doubtful"), (30, "bad")])
 def test_big_and_little_cores(second: float, state: str) -> None:
     assert speed.evenness(rates(second=second)).state == state
-
-
-def test_one_core_has_no_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = CoreRates(np.ones((3, 1)), np.ones((3, 1)), np.ones((3, 1)))
-    monkeypatch.setattr(speed, "physical_cores", lambda: [0])
-    monkeypatch.setattr(speed, "measure_cores", lambda cores, seconds: one)
-    assert list(by_name(speed.contention())) == ["cores granted"]
-
-
-def test_a_large_machine_is_sampled() -> None:
-    assert speed.spread(2) == [0, 1] and speed.spread(1) == [0]
-    assert speed.spread(64)[0] == 0 and speed.spread(64)[-1] == 63 and len(speed.spread(64)) == 8
 
 
 def test_workers_answer() -> None:
@@ -75,6 +75,35 @@ def test_a_worker_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
         speed.ask([worker], 0.01, limit_s=0.2)
     worker.kill()
     worker.communicate()
+
+
+@pytest.fixture
+def may_open() -> Iterator[Callable[[int], None]]:
+    """Sets how many files this process may open, until the test ends."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield lambda count: resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, before[1]), before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_worker_of_hundreds_is_heard(may_open: Callable[[int], None]) -> None:
+    may_open(2048)
+    with speed.worker(0) as worker:
+        assert worker.stdin is not None and worker.stdout is not None
+        # The pipe of core 512: `select` refuses descriptors from 1024 on.
+        pipe = os.fdopen(fcntl.fcntl(worker.stdout.fileno(), fcntl.F_DUPFD, 1024), "rb", buffering=0)
+        worker.stdout.close()
+        worker.stdout = pipe
+        try:
+            assert speed.ask([worker], 0.01).shape == (1, 2)
+        finally:
+            worker.stdin.close()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts its open files in /proc")
+def test_too_many_cores_for_the_files_of_a_process_are_a_finding(may_open: Callable[[int], None]) -> None:
+    may_open(len(os.listdir("/proc/self/fd")) + 4)
+    found = speed.contention(0.1)
+    assert [finding.state for finding in found] == ["unknown"] and "ulimit" in found[0].advice
 
 
 CALL_S, PER_BLOCK, BLOCKS = 0.02, 25, 120  # a minute of calls of 20 ms, in blocks of half a second
@@ -190,13 +219,10 @@ def test_a_kernel_that_hangs_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("flops_per_s", [1e9, 5e10, 1e12, 1e14])
 def test_the_kernel_is_sized_to_the_device(flops_per_s: float) -> None:
+    assert speed.rows_for(lambda n: 1e-6) == speed.LARGEST
     rows = speed.rows_for(lambda n: 2e-6 + 2 * n**3 / flops_per_s)
     took = 2 * rows**3 / flops_per_s
     assert rows % speed.STEP == 0 and (0.005 < took < 0.02 or rows == speed.SMALLEST)
-
-
-def test_the_largest_kernel_is_the_end() -> None:
-    assert speed.rows_for(lambda n: 1e-6) == speed.LARGEST
 
 
 def test_the_kernel_runs_in_a_child() -> None:

@@ -126,9 +126,6 @@ def test_the_same_inputs_make_the_same_bytes_and_a_damaged_line_is_named(tmp_pat
         forecasts.read(tmp_path / "a")
     with pytest.raises(UserError, match="has no forecast.jsonl"):
         forecasts.read(tmp_path)
-
-
-def test_no_field_is_called_like_a_measured_time():
     assert "step_s" not in {field.name for field in dataclasses.fields(ForecastRecord)}
 
 
@@ -141,7 +138,7 @@ def rows_of(path, scaling_name, **facts):
     return run_rows.analyse(points.load(run), config=run.config())
 
 
-def test_weak_scaling_adds_the_gradients_sum_to_the_measured_step(tmp_path):
+def test_weak_scaling_adds_the_gradients_sum_and_its_messages_to_the_measured_step(tmp_path):
     rows = rows_of(tmp_path, "weak", devices=(1,))
     step = rows[0].timing.step_s
     made = estimate.from_measured(rows, 2, "1gbit", SLOW)
@@ -152,6 +149,20 @@ def test_weak_scaling_adds_the_gradients_sum_to_the_measured_step(tmp_path):
     assert made.low_s == pytest.approx(max(step.lo, made.communication_s))
     assert made.high_s == pytest.approx(step.hi + made.communication_s)
     assert made.global_batch == 2 * rows[0].point.global_batch
+    record = rows[0].point.record
+    alone = Collective(kind="all-reduce", count=12, bytes=BYTES, group=1)  # within one device: nothing is sent
+    passport = dataclasses.replace(record.passport, collectives=(alone,))
+    point = dataclasses.replace(rows[0].point, record=dataclasses.replace(record, passport=passport))
+    made = estimate.from_measured([dataclasses.replace(rows[0], point=point)], 2, "1gbit", SLOW)
+    assert made.communication_s == pytest.approx(12 * 1e-4 + BYTES / 1e6, rel=1e-4)
+    record = dataclasses.replace(rows[0].point.record, levers={"precision": "mixed"})
+    point = dataclasses.replace(rows[0].point, record=record)
+    made = estimate.from_measured([dataclasses.replace(rows[0], point=point)], 2, "1gbit", SLOW)
+    assert made.communication_s == pytest.approx(1e-4 + BYTES / 2 / 1e6)
+    rates = [1e9, 1e8, 1e7, 1e6]
+    links = [AlphaBetaLink(alpha_s=1e-4, bytes_per_s=rate) for rate in rates]
+    every = [estimate.from_measured(rows, 2, "", Hosts(host=1, inside={}, between=link)) for link in links]
+    assert [made.scheduled_s for made in every] == sorted(made.scheduled_s for made in every)
 
 
 def test_strong_scaling_shares_the_examples_and_says_so(tmp_path):
@@ -169,19 +180,23 @@ def test_a_step_of_few_rounds_says_that_its_band_lacks_its_variation(tmp_path, r
     assert any(note.endswith(said) for note in made.notes) == (rounds == 3)
 
 
-def test_the_messages_of_a_compiled_step_are_taken_where_there_are_some(tmp_path):
+def test_the_messages_of_a_compiled_step_cost_what_is_assumed_given_or_in_the_card(tmp_path):
     rows = rows_of(tmp_path, "weak", devices=(1, 2))
     made = estimate.from_measured(rows, 2, "1gbit", SLOW)
     assert made.communication_s == pytest.approx(12 * 1e-4 + (BYTES + 8) / 1e6, rel=1e-4)  # 12 arrays, each a message
     assert made.work_s == pytest.approx(rows[0].timing.step_s.value)
-
-
-def test_a_slower_link_is_never_a_shorter_step(tmp_path):
-    rows = rows_of(tmp_path, "weak", devices=(1,))
-    rates = [1e9, 1e8, 1e7, 1e6]
-    links = [AlphaBetaLink(alpha_s=1e-4, bytes_per_s=rate) for rate in rates]
-    every = [estimate.from_measured(rows, 2, "", Hosts(host=1, inside={}, between=link)) for link in links]
-    assert [made.scheduled_s for made in every] == sorted(made.scheduled_s for made in every)
+    assumed, given = (
+        estimate.from_measured(rows, 2, text, Hosts(host=1, inside={}, between=network.parse(text)))
+        for text in ("1gbit", "1gbit:200us")
+    )
+    assert (assumed.low_s, assumed.scheduled_s) == (given.low_s, given.scheduled_s)
+    assert assumed.high_s == pytest.approx(given.high_s + 12 * (2.7e-3 - 2e-4))  # 12 arrays, each a message
+    assert any("give --card" in note for note in assumed.notes)
+    assert not any("give --card" in note for note in given.notes)
+    link = {"op": "all_reduce", "dtype": "float32", "devices": 2, "mesh": "2", "alpha_s": 1e-3, "bus_bytes_per_s": 1e6}
+    made = estimate.from_measured(rows, 2, "machine.json", Carded(card={"links": [link]}))
+    assert made.communication_s == pytest.approx(12 * 1e-3 + (BYTES + 8) / 1e6, rel=1e-4)
+    assert made.high_s == pytest.approx(rows[0].timing.step_s.hi + made.communication_s)
 
 
 def test_an_impossible_forecast_is_reported(tmp_path):
@@ -193,44 +208,6 @@ def test_an_impossible_forecast_is_reported(tmp_path):
     wrong = rows_of(tmp_path / "c", "weak", devices=(1,), wrong=("shard_map/weak/1",))
     with pytest.raises(UserError, match="no measured point of this strategy in the run passed its checks"):
         estimate.from_measured(wrong, 2, "1gbit", SLOW)
-
-
-def test_one_devices_text_says_how_many_messages_there_will_be(tmp_path):
-    rows = rows_of(tmp_path, "weak", devices=(1,))
-    record = rows[0].point.record
-    alone = Collective(kind="all-reduce", count=12, bytes=BYTES, group=1)  # within one device: nothing is sent
-    passport = dataclasses.replace(record.passport, collectives=(alone,))
-    point = dataclasses.replace(rows[0].point, record=dataclasses.replace(record, passport=passport))
-    made = estimate.from_measured([dataclasses.replace(rows[0], point=point)], 2, "1gbit", SLOW)
-    assert made.communication_s == pytest.approx(12 * 1e-4 + BYTES / 1e6, rel=1e-4)
-
-
-def test_gradients_of_two_bytes_are_half_as_much_to_send(tmp_path):
-    rows = rows_of(tmp_path, "weak", devices=(1,))
-    record = dataclasses.replace(rows[0].point.record, levers={"precision": "mixed"})
-    point = dataclasses.replace(rows[0].point, record=record)
-    made = estimate.from_measured([dataclasses.replace(rows[0], point=point)], 2, "1gbit", SLOW)
-    assert made.communication_s == pytest.approx(1e-4 + BYTES / 2 / 1e6)
-
-
-def test_an_assumed_cost_of_a_message_widens_the_band_and_a_given_one_does_not(tmp_path):
-    rows = rows_of(tmp_path, "weak", devices=(1, 2))
-    assumed, given = (
-        estimate.from_measured(rows, 2, text, Hosts(host=1, inside={}, between=network.parse(text)))
-        for text in ("1gbit", "1gbit:200us")
-    )
-    assert (assumed.low_s, assumed.scheduled_s) == (given.low_s, given.scheduled_s)
-    assert assumed.high_s == pytest.approx(given.high_s + 12 * (2.7e-3 - 2e-4))  # 12 arrays, each a message
-    assert any("give --card" in note for note in assumed.notes)
-    assert not any("give --card" in note for note in given.notes)
-
-
-def test_a_card_gives_alpha_and_beta_and_each_message_counts_once(tmp_path):
-    rows = rows_of(tmp_path, "weak", devices=(1, 2))
-    link = {"op": "all_reduce", "dtype": "float32", "devices": 2, "mesh": "2", "alpha_s": 1e-3, "bus_bytes_per_s": 1e6}
-    made = estimate.from_measured(rows, 2, "machine.json", Carded(card={"links": [link]}))
-    assert made.communication_s == pytest.approx(12 * 1e-3 + (BYTES + 8) / 1e6, rel=1e-4)
-    assert made.high_s == pytest.approx(rows[0].timing.step_s.hi + made.communication_s)
 
 
 GIB = 2**30
@@ -267,6 +244,9 @@ def needs(monkeypatch, tmp_path):
 
 def test_memory_is_compiled_at_two_counts_and_extrapolated_to_others(needs):
     found, unknown = needs()
+    one_count = {("fsdp", "weak", ""): {8: 10**9}}
+    assert memory.replaced(at(8), one_count, ()).peak_bytes == 10**9
+    assert memory.replaced(at(16), one_count, ()).peak_bytes is None
     assert not unknown
     assert Refusing.options["xla_tpu_max_hbm_size_mib"] == "1"
     assert Refusing.options["xla_tpu_enable_async_collective_fusion_fuse_all_gather"] is True
@@ -311,12 +291,6 @@ def test_a_need_just_above_a_tpus_memory_leaves_it_unknown():
         made = memory.replaced(record, {("fsdp", "weak", ""): {16: round(gib * GIB)}}, ())
         assert made.fits is fits
         assert ("unknown whether" in made.notes[-1]) is (fits is None)
-
-
-def test_one_count_says_nothing_of_another():
-    found = {("fsdp", "weak", ""): {8: 10**9}}
-    assert memory.replaced(at(8), found, ()).peak_bytes == 10**9
-    assert memory.replaced(at(16), found, ()).peak_bytes is None
 
 
 @pytest.mark.parametrize(

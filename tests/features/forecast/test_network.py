@@ -10,7 +10,7 @@ from scipy import optimize
 from jaxbench.catalog import hardware, published, targets
 from jaxbench.core.schema import Collective
 from jaxbench.errors import UserError
-from jaxbench.features.forecast import network
+from jaxbench.features.forecast import network, work
 from jaxbench.features.forecast.network import AlphaBetaLink, Hosts, Torus
 
 HOP = AlphaBetaLink(alpha_s=1e-6, bytes_per_s=1e9)
@@ -24,9 +24,6 @@ def test_a_ring_uses_both_directions_and_a_line_one():
     ring, line = (Torus(shape=(1, 16), link=HOP, ring=side) for side in (16, 32))
     assert ring.seconds(message(10**9, 16), 1) == pytest.approx(8e-6 + 0.5)
     assert line.seconds(message(10**9, 16), 1) == pytest.approx(15e-6 + 1.0)
-
-
-def test_a_slice_uses_every_side_and_a_reduction_goes_twice():
     square = Torus(shape=(16, 16), link=HOP, ring=16)
     assert square.seconds(message(10**9, 256), 1) == pytest.approx(16e-6 + 0.25)
     assert square.seconds(message(10**9, 256, "all-reduce"), 1) == pytest.approx(32e-6 + 0.25)
@@ -37,11 +34,8 @@ def test_a_slice_uses_every_side_and_a_reduction_goes_twice():
 
 
 def test_a_group_sends_through_as_many_adapters_as_it_has_members_on_a_host():
-    hosts = Hosts(
-        host=8,
-        inside={"": AlphaBetaLink(alpha_s=1e-5, bytes_per_s=1e11)},
-        between=AlphaBetaLink(alpha_s=1e-3, bytes_per_s=1e10),
-    )
+    inside, between = AlphaBetaLink(alpha_s=1e-5, bytes_per_s=1e11), AlphaBetaLink(alpha_s=1e-3, bytes_per_s=1e10)
+    hosts = Hosts(host=8, inside={"": inside}, between=between)
     assert hosts.seconds(message(10**9, 8), 1) == pytest.approx(1e-5 + 0.01)
     assert hosts.seconds(message(10**9, 64), 1) == pytest.approx(1e-3 + 0.0125)  # 8 adapters
     assert hosts.seconds(message(10**9, 8), 8) == pytest.approx(1e-3 + 0.1)  # one member per host
@@ -53,19 +47,12 @@ def test_a_group_sends_through_as_many_adapters_as_it_has_members_on_a_host():
 
 
 def test_every_target_has_its_links():
+    cycles = {kind for kind, *_ in targets.TPUS.values()}
     for name in targets.names():
         target = targets.parse(name)
         assert network.of(target).seconds(message(10**9, target.devices), 1) > 0
-        assert work_rates(target.device_kind)
-
-
-def work_rates(kind: str) -> bool:
-    from jaxbench.features.forecast import work
-
-    chip = work.chip(kind)
-    assert chip is not None
-    cycles = targets.TPUS.values()
-    return (chip.clock_hz is not None) == any(kind == jax_name for jax_name, *_ in cycles)
+        chip = work.chip(target.device_kind)
+        assert chip is not None and (chip.clock_hz is not None) == (target.device_kind in cycles)
 
 
 @pytest.mark.parametrize(
@@ -132,13 +119,10 @@ def test_slices_and_hosts_of_four_are_targets():
     assert two.topology()[1]["num_slices"] == 2
     joined = network.of(two)
     assert isinstance(joined, network.Slices)
-    assert joined.seconds(message(10**9, 512), 1) > network.of(targets.parse("v5e:16x16")).seconds(
-        message(10**9, 256), 1
-    )
-    rates = {  # 100 Gbit/s of a chip in both; a chip of TPU7x is two devices
-        text: network.of(targets.parse(text)).between.bytes_per_s for text in ("v6e:2x2x4", "tpu7x:2x2x2x1")
-    }
-    assert rates == {"v6e:2x2x4": 12.5e9, "tpu7x:2x2x2x1": 6.25e9}
+    alone = network.of(targets.parse("v5e:16x16"))
+    assert joined.seconds(message(10**9, 512), 1) > alone.seconds(message(10**9, 256), 1)
+    for text, rate in {"v6e:2x2x4": 12.5e9, "tpu7x:2x2x2x1": 6.25e9}.items():  # a chip of TPU7x is two devices
+        assert network.of(targets.parse(text)).between.bytes_per_s == rate
     four = targets.parse("h100:2x4")
     assert (four.devices, four.host, four.part(4).text, four.part(16).text) == (8, 4, "h100:4", "h100:4x4")
     assert four.topology()[1]["topology"] == "1x2x4"

@@ -10,10 +10,10 @@ import pytest
 from fabricate_forecasts import compiled
 from rich.console import Console
 
-from jaxbench.catalog import hardware, targets
+from jaxbench.catalog import hardware, rows, targets
 from jaxbench.core.schema import Collective
 from jaxbench.errors import UserError
-from jaxbench.features.forecast import advice, estimate, forecast_command, forecasts, network, page
+from jaxbench.features.forecast import advice, estimate, forecast_command, forecasts, network, page, work
 from jaxbench.features.forecast.figures import draw_links
 from jaxbench.features.forecast.forecasts import NVLINK, PEER, STAGED
 from jaxbench.features.forecast.network import AlphaBetaLink, Hosts, PciePath, Torus
@@ -44,15 +44,11 @@ def test_the_published_collectives_of_consumer_gpus_are_what_the_model_says():
 
 def test_a_path_is_read_from_its_text():
     assert network.parse("pcie4x8:p2p") == PciePath(generation=4, lanes=8, peer=True)
-    assert network.parse("pcie3x16:staged:switch:sockets") == PciePath(
-        generation=3, lanes=16, peer=False, switch=True, socket=1
-    )
+    shared = PciePath(generation=3, lanes=16, peer=False, switch=True, socket=1)
+    assert network.parse("pcie3x16:staged:switch:sockets") == shared
     for wrong in ("pcie4x16", "pcie6x16:p2p", "pcie4x16:p2p:staged", "pcie4x16:fast"):
         with pytest.raises(UserError, match="write pcie4x16:staged or pcie4x16:p2p"):
             network.parse(wrong)
-
-
-def test_a_link_of_each_kind_may_be_given():
     links = tuple((text, network.parse(text)) for text in ("100gbit", "pcie4x8:p2p"))
     asked = forecast_command.ForecastRequest(links=links)
     found = asked.network(targets.parse("rtx4090:16"))
@@ -164,8 +160,6 @@ def test_two_devices_of_a_chip_share_its_links_and_pass_data_on_faster():
 
 @pytest.mark.parametrize("name", ["v100", "t4"])
 def test_a_gpu_without_bfloat16_multiplies_in_float32(name):
-    from jaxbench.features.forecast import work
-
     chip = work.chip(targets.parse(f"{name}:8").device_kind)
     assert chip is not None
     products = dict(chip.products)
@@ -173,7 +167,5 @@ def test_a_gpu_without_bfloat16_multiplies_in_float32(name):
 
 
 def test_pcie_numbers_name_their_sources():
-    from jaxbench.catalog import rows
-
     assert all(row["source"] for row in rows("pcie.csv"))
     assert hardware.pcie("staged_share") < hardware.pcie("peer_share") < 1

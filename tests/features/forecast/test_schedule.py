@@ -218,10 +218,10 @@ def test_attention_kernels_count_by_their_shapes():
     assert (cost.how, cost.flops, cost.seconds) == ("kernel", 2 * product, 2 * product / 5e11)
     (backward,) = schedule.read(text.replace("splash_mha_fwd_residuals", "splash_mha_dkv_no_residuals"), {}, CHIP)
     assert backward.flops == 5 * product
-    triton = text.replace("splash_mha_fwd_residuals", "pallas_call").replace(
-        'custom_call"', 'x", backend_config={name = "NAME"}'
-    )
-    triton = triton.replace("[2,8,256,128]", "[2,256,8,128]")  # a GPU's kernel has positions before heads
+    triton = text.replace("splash_mha_fwd_residuals", "pallas_call")
+    triton = triton.replace('custom_call"', 'x", backend_config={name = "NAME"}').replace(
+        "[2,8,256,128]", "[2,256,8,128]"
+    )  # a GPU's kernel has positions before heads
     found = {name: schedule.read(triton.replace("NAME", name), {}, CHIP)[0] for name in ("mha_forward", "mha_backward")}
     assert [cost.flops for cost in found.values()] == [2 * product, 5 * product]
     (other,) = schedule.read(triton.replace("NAME", "mha_preprocess_backward"), {}, CHIP)

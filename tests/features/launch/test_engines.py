@@ -91,9 +91,8 @@ def test_a_dry_run_shows_what_submitit_writes(options: tuple[str, ...], monkeypa
     written = of_submitit(job(options=options), monkeypatch).splitlines()
     added = [line for line in written if line.startswith("#SBATCH") and line not in shown]
     assert not {*shown} - {*written}
-    assert [line.split("=")[0] for line in added] == [
-        f"#SBATCH --{x}" for x in ("error", "open-mode", "output", "signal")
-    ]
+    names = ("error", "open-mode", "output", "signal")
+    assert [line.split("=")[0] for line in added] == [f"#SBATCH --{name}" for name in names]
 
 
 def of_submitit(asked: Job, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -145,9 +144,6 @@ def test_kubernetes_puts_nothing_into_the_words_of_the_command() -> None:
     """Kubernetes replaces $(NAME), and $$ by $: docs of the field `args`."""
     args = container(manifest(job(options=("image=a",))))["args"]
     assert args[4] == f"--config.name={HARD.replace('$', '$$')}"
-
-
-def test_one_pod_is_a_world_of_its_own() -> None:
     args = container(manifest(job(nodes=1, options=("image=a",))))["args"]
     assert not [word for word in args if "coordinator" in word]
 
@@ -224,29 +220,20 @@ def jobs(*command: str, **flags: Any) -> list[Job]:
 
 def test_each_node_count_is_a_job_that_measures_its_own_devices_in_its_own_folder() -> None:
     made = jobs("run", "gpt", "--config.model.text=a b", nodes="4,1,2", devices="gpu:8")
-    assert [(job.nodes, job.devices, job.folder) for job in made] == [
-        (n, 8 * n, Path(f"/runs/gpt/nodes-{n}")) for n in (1, 2, 4)
-    ]
+    expected = [(n, 8 * n, Path(f"/runs/gpt/nodes-{n}")) for n in (1, 2, 4)]
+    assert [(job.nodes, job.devices, job.folder) for job in made] == expected
     assert made[1].argv()[1:] == [
         *("-m", "jaxbench", "run", "gpt", "--config.model.text=a b"),
         *("--config.mesh.platform=gpu", "--config.mesh.devices=16", "--workdir=/runs/gpt/nodes-2"),
     ]
 
 
-def test_one_job_may_say_its_devices_itself() -> None:
+def test_a_job_or_a_training_may_choose_its_devices_itself_and_paths_hold_in_any_folder() -> None:
     (job,) = jobs("run", "gpt", "--config.mesh.devices=1,2", "--config.mesh.platform=cpu", devices="cpu:2")
-    assert [word for word in job.argv() if "mesh" in word] == [
-        "--config.mesh.devices=1,2",
-        "--config.mesh.platform=cpu",
-    ]
-
-
-def test_a_training_chooses_its_devices_itself() -> None:
+    words = [word for word in job.argv() if "mesh" in word]
+    assert words == ["--config.mesh.devices=1,2", "--config.mesh.platform=cpu"]
     (job,) = jobs("train", "gpt", nodes="2")
     assert not [word for word in job.argv() if "mesh" in word]
-
-
-def test_paths_hold_in_any_folder() -> None:
     (job,) = jobs("run", "mine.py", "--preset=sub/own.py", "--config.data.path=x.py")
     here = Path.cwd()
     assert job.argv()[4:7] == [str(here / "mine.py"), f"--preset={here / 'sub/own.py'}", "--config.data.path=x.py"]
@@ -262,14 +249,16 @@ def test_paths_hold_in_any_folder() -> None:
         (("run", "gpt"), {"devices": "gpu:0"}, "--devices=gpu:0 is not what one node gives"),
         (("run", "gpt"), {"processes_per_node": 0}, "does not divide over --processes_per_node=0: use 1 process"),
         (("run", "gpt"), {"devices": "gpu:8", "processes_per_node": 3}, "--devices=gpu:8 does not divide over"),
+        (
+            ("run", "gpt"),
+            {"minutes": -5},
+            "--minutes=-5 is not a time limit of at least 1 minute: use 60, for example.",
+        ),
+        (("run", "gpt"), {"minutes": 0}, "--minutes=0 is not a time limit"),
         ((), {}, "needs run or train and its experiment after '--': jaxbench launch slurm"),
         (("ru", "gpt"), {}, "needs run or train and its experiment after '--'"),
         (("run", "--config.batch=4"), {}, "needs run or train and its experiment"),
-        (
-            ("run", "gpt", "--workdir=x"),
-            {},
-            "'--workdir=x' is for launch: write it before the '--', or with make into LAUNCH=",
-        ),
+        (("run", "gpt", "--workdir=x"), {}, "'--workdir=x' is for launch: write it before the '--', or with make into"),
         (("run", "gpt", "--dry_run"), {}, "'--dry_run' is for launch"),
         (("run", "gpt"), {"options": "--a='b"}, "--options=--a='b cannot be read (No closing quotation)"),
         (("train", "gpt"), {"nodes": "1,2"}, "would train several times"),

@@ -165,13 +165,9 @@ ALL = ("dispatch", "stream", "matmul", "collectives")
 
 
 def made(
-    folder: Path,
-    changes: dict[str, Sequence[Made]] | None = None,
-    *,
-    views: Sequence[str] = ("dispatch", "matmul"),
-    reports: bool = False,
-    **facts: Any,
-) -> tuple[list[Path], dict[str, Any]]:
+    folder: Path, changes: dict[str, Sequence[Made]] | None = None, *, views: Sequence[str] = ("dispatch", "matmul"),
+    reports: bool = False, **facts: Any
+) -> tuple[list[Path], dict[str, Any]]:  # fmt: skip
     """Runs of `jaxbench machine`: each with the profile and, if requested, its report."""
     found = []
     for view in views:
@@ -221,16 +217,18 @@ def test_a_problem_of_any_run_is_shown_here(tmp_path: Path) -> None:
     folders, card = made(tmp_path, {"matmul": [*runs.matmul(), *bad[:1], *bad[2:]]})
     outcome = machine.write(tmp_path, folders, card)
     assert not outcome.ok
-    assert outcome.sentences == [
-        "matmul: matmul/float32/1024x1024x1024/jit is recorded as failed: measure: out of memory."
-    ]
+    said = "matmul: matmul/float32/1024x1024x1024/jit is recorded as failed: measure: out of memory."
+    assert outcome.sentences == [said]
     text = (tmp_path / "machine.html").read_text()
     assert "matmul: matmul/float32/320x320x320/jit: two clocks agree" in text and "Incomplete or failed" in text
 
 
-def test_no_run_is_not_ok(tmp_path: Path) -> None:
+def test_no_run_is_not_ok_and_a_folder_that_is_none_one_sentence(tmp_path: Path) -> None:
     _, card = made(tmp_path)
     assert machine.write(tmp_path, [], card).sentences == ["No run was measured."]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UserError, match="not a run folder"):
+        machine.write(tmp_path, [tmp_path / "empty"], fab.card())
 
 
 def test_the_card_is_printed_at_100_columns(tmp_path: Path) -> None:
@@ -245,39 +243,20 @@ def test_the_card_is_printed_at_100_columns(tmp_path: Path) -> None:
 
 def test_of_many_copies_the_terminal_shows_the_ends_and_the_page_all(tmp_path: Path) -> None:
     card = fab.card()
-    card["transfers"] = [
-        {
-            "op": "d2d",
-            "source": "a",
-            "target": f"b{i}",
-            "payload_bytes": 2**20,
-            "value": 1e9 * i,
-            "lo": None,
-            "hi": None,
-        }
-        for i in range(1, 9)
-    ]
+    copy = {"op": "d2d", "source": "a", "payload_bytes": 2**20, "lo": None, "hi": None}
+    card["transfers"] = [{**copy, "target": f"b{i}", "value": 1e9 * i} for i in range(1, 9)]
     assert len([number for number in machine.numbers(card) if number.what == "d2d"]) == 8
     assert len(machine.brief(card).lines) == len(card["peaks"]) + 2
 
 
-def test_hostile_names_are_escaped(tmp_path: Path) -> None:
+def test_hostile_names_are_escaped_and_a_link_of_an_odd_folder_is_an_address(tmp_path: Path) -> None:
     folders, card = made(tmp_path, manifest={"cpu_model": HOSTILE})
     machine.write(tmp_path, folders, card)
     text = (tmp_path / "machine.html").read_text()
     assert "<b>" not in text and "&lt;b&gt;cpu" in text
     assert "default-src 'none'" in text and not re.search(r"https?://|<script|<img|<image", text)
-
-
-def test_a_link_of_an_odd_folder_is_an_address(tmp_path: Path) -> None:
     folder = tmp_path / 'a "b" #c'
     folders, card = made(folder)
     machine.write(tmp_path, folders, card)
     text = (tmp_path / "machine.html").read_text()
     assert 'href="a%20%22b%22%20%23c/matmul/report.html"' in text
-
-
-def test_a_folder_that_is_no_run_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="not a run folder"):
-        machine.write(tmp_path, [tmp_path / "empty"], fab.card())

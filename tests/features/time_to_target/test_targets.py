@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import itertools
 import math
 import os
 import signal
@@ -135,9 +136,8 @@ def test_each_training_has_its_own_joules_where_a_counter_can_be_read(tmp_path, 
     monkeypatch.setattr(energy, "read", lambda: {name: Counter(joules) for name, joules in counters.items()})
     (model,) = models_of(parse_targets(composed(models="mlp")))
     model = Model(**{**vars(model), "examples": 1438})
-    study = TargetStudy(
-        parse_targets(composed()), tmp_path, {"platform": "cpu"}, Console(file=io.StringIO()), per_hour=2.5
-    )
+    console = Console(file=io.StringIO())
+    study = TargetStudy(parse_targets(composed()), tmp_path, {"platform": "cpu"}, console, per_hour=2.5)
     wanted = [Wanted(model=model, devices=1, batch=256, rule="sqrt", seed=seed, rate=0.1) for seed in range(2)]
     (tmp_path / "trainings" / wanted[1].folder).mkdir(parents=True)  # left by a kill
     first, second = (study._one(Trainer(counters), one) for one in wanted)
@@ -247,10 +247,8 @@ def steps_to(batch: int, seed: int, rate: float = 0.1) -> int:
 
 
 def test_the_knee_of_a_quadratic_is_where_its_noise_scale_says():
-    made = [
-        trained(batch, steps_to(batch, seed), seed=seed) for batch in (20, 80, 320, 1280, 5120) for seed in (0, 1, 2)
-    ]
-    (curve,) = targets.curves(made)
+    pairs = itertools.product((20, 80, 320, 1280, 5120), (0, 1, 2))
+    (curve,) = targets.curves([trained(batch, steps_to(batch, seed), seed=seed) for batch, seed in pairs])
     assert curve.knee.value == pytest.approx(KNEE, rel=0.15) and curve.knee.has_interval
     assert curve.least.value == pytest.approx(math.log(FROM / TO) / (2 * 0.1 - 0.1**2), rel=0.15)
 
@@ -289,9 +287,6 @@ def test_the_noise_scale_divides_averages_over_steps():
     one = trained(8, noise=((10, -1.0, 4.0), (40, 1.0, 8.0)))
     assert one.noise_scale == pytest.approx(280 / 20)
     assert trained(8, noise=((10, -1.0, 4.0),)).noise_scale is None
-
-
-def test_the_interval_over_seeds_is_students():
     found = bootstrap.over_seeds([1.0, math.e, math.e**2])
     assert found.value == pytest.approx(math.e)
     assert math.log(found.hi) - 1 == pytest.approx(4.3027 / math.sqrt(3), rel=1e-4)
@@ -317,22 +312,28 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_page_says_knee_noise_scale_and_what_was_not_reached(folder):
+def test_the_page_says_knee_noise_scale_and_what_was_not_reached_and_the_table_has_its_columns(folder):
     text = io.StringIO()
     targets_page.write(folder, Console(file=text, width=120))
     said = " ".join(text.getvalue().split())
-    for words in (
-        "up to a knee of about 100",
-        "gradient noise scale is 91",
-        "knee over noise scale is 1.1",
-        "batch 512, 1 device: 1 of 1 seeds did not reach it",
-        "1 of them diverged",
-        "The grid of the tuned learning rates",
-    ):
+    scales = "up to a knee of about 100", "gradient noise scale is 91", "knee over noise scale is 1.1"
+    missed = "batch 512, 1 device: 1 of 1 seeds did not reach it", "1 of them diverged"
+    for words in (*scales, *missed, "The grid of the tuned learning rates"):
         assert words in said, words
     page = (folder / targets_page.PAGE).read_text()
     assert "<svg" in page and "at least 2390" in page and "Gradient noise scale" in page
     assert (folder / "figures" / "targets.svg").exists()
+    line = dataclasses.asdict(made(8, 0))
+    del line["joules"], line["price_per_hour"]
+    one = trainings.parse_trained(line)
+    assert one == made(8, 0) and one.cost is None, "a line of an older run has neither energy nor price"
+    with open(folder / targets_page.CSV) as file:
+        rows = list(csv.DictReader(file))
+    first = "model,batch,devices,seed,learning_rate,rule,steps,reached,accuracy,noise_scale,seconds"
+    assert list(rows[0])[:11] == first.split(",")
+    assert rows[0]["seconds"] == "270" and rows[0]["noise_scale"] == "90" and rows[9]["reached"] == "false"
+    read = trainings.read_trained(folder)
+    assert [trainings.parse_trained(dataclasses.asdict(one)) for one in read] == read
 
 
 def test_a_seed_that_diverged_has_the_steps_of_its_budget_and_no_accuracy():
@@ -343,18 +344,6 @@ def test_a_seed_that_diverged_has_the_steps_of_its_budget_and_no_accuracy():
     assert targets_page._accuracy(place) == 0.95
     (lost,) = targets.curves(seeds[1:])[0].places
     assert targets_page._accuracy(lost) is None
-
-
-def test_the_table_has_the_columns_that_others_read(folder):
-    targets_page.write(folder)
-    with open(folder / targets_page.CSV) as file:
-        rows = list(csv.DictReader(file))
-    first = "model,batch,devices,seed,learning_rate,rule,steps,reached,accuracy,noise_scale,seconds"
-    assert list(rows[0])[:11] == first.split(",")
-    assert rows[0]["seconds"] == "270" and rows[0]["noise_scale"] == "90" and rows[9]["reached"] == "false"
-    assert [
-        trainings.parse_trained(dataclasses.asdict(one)) for one in trainings.read_trained(folder)
-    ] == trainings.read_trained(folder)
 
 
 def test_a_damaged_file_and_none(folder, tmp_path):
@@ -397,10 +386,3 @@ def test_energy_and_price_are_the_last_columns_and_empty_where_unknown(folder):
     assert (second["joules"], censored["joules"], censored["cost"]) == ("1000", "70", "")
     page = (folder / targets_page.PAGE).read_text()
     assert "707 [" in page and "at least 70" in page, "the geometric mean of 500 and 1,000, and a lower limit"
-
-
-def test_a_line_of_an_older_run_has_neither_energy_nor_price(folder):
-    line = dataclasses.asdict(made(8, 0))
-    del line["joules"], line["price_per_hour"]
-    one = trainings.parse_trained(line)
-    assert one == made(8, 0) and one.cost is None
