@@ -6,7 +6,7 @@ import json
 import fabricate
 import pytest
 
-from jaxbench.features.time_to_target import targets
+from jaxbench.features.time_to_target import worker as target_worker
 from jaxbench.features.training import worker
 from jaxbench.machine.position import Position
 from jaxbench.processes import messages
@@ -68,14 +68,14 @@ def test_an_answer_is_the_one_of_its_request_or_a_reason():
 
 def test_each_request_names_its_answer():
     assert {messages.answer_kind(kind) for kind in REQUESTS} >= {Recorded, messages.Same, messages.Paced}
-    assert messages.answer_kind(targets.TrainModel) is targets.HowEnded
+    assert messages.answer_kind(target_worker.TrainModel) is target_worker.HowEnded
     names = [[kind.do for kind in kinds] for kinds in (REQUESTS, messages.LAUNCH_MESSAGES, worker.NEWS)]
     assert all(len(set(of)) == len(of) for of in names)
 
 
 def test_a_worker_of_another_commit_names_the_request_that_it_does_not_know(tmp_path):
     """The stage "start" is that of a worker that does not understand; it lives on."""
-    setup = Setup(platform="cpu", devices=1, module=targets.__name__, cache=str(tmp_path / "compiled"))
+    setup = Setup(platform="cpu", devices=1, module=target_worker.__name__, cache=str(tmp_path / "compiled"))
     of_targets = Worker(setup, tmp_path / "log")
     try:
         for request in (Round(point="p", round=0), messages.Pace(point="p")):

@@ -109,7 +109,6 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
     cheapest = "Cheapest by an estimate: v5e x 8 from Theirs, on demand", "Cheapest by a lower bound on the time"
     for words in (*cheapest, "(old)", "more than a year ago", "unknown", "v9: no compiler."):
         assert words in shown[0]
-    assert "152 times the price" in (tmp_path / "a" / page.ADVICE_PAGE).read_text()
     lines = json.loads((tmp_path / "a" / advise_command.FILE).read_text())["candidates"]
     assert [line["grade"] for line in lines] == ["estimated", "at best", "at best"]
     assert (tmp_path / "a" / "figures" / "advise.svg").exists()
