@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Whether two manifests describe the same machine, and two records the same model, and how they differ.
 
-`machine/identity.py` gathers the facts of a machine.
+`machine/manifest.py` gathers the facts of a machine.
 
 Two machines are the same if all facts that both manifests know are equal. A fact can be unknown because the manifest is
 older, or because the system does not report it.

@@ -174,7 +174,8 @@ def read(path: Path, facts: Sequence[str] = ()) -> list[Column]:
         # Spreadsheets begin a CSV file with a byte order mark, which would be a part of the first header.
         lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"'{path}' is no readable table ({error}): name a CSV file or a Markdown table.") from error
+        why = getattr(error, "strerror", None) or error
+        raise UserError(f"'{path}' is no readable table ({why}): name a CSV file or a Markdown table.") from error
     comment = lambda line: line.startswith("#") and not meanings(re.split("[,;\t]", line)[0])  # noqa: E731
     lines = list(itertools.dropwhile(comment, lines)) or [""]
     if lines[0].lstrip().startswith("|"):
