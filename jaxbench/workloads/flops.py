@@ -97,6 +97,10 @@ def _products(jaxpr: Any, pick: Callable[..., list[Product]] | None = None) -> I
         bodies = [[*_products(each, pick)] for each, _ in inner(equation)]
         if name == "cond" and pick is not None:
             bodies = [pick(bodies, key=lambda products: sum(flops for _, flops in products))]
+        if name == "pallas_call":  # a kernel chooses the format of its sums; the model chooses that of its operands
+            given = [x.aval.dtype for x in equation.invars if jnp.issubdtype(x.aval.dtype, jnp.inexact)]
+            narrowest = min((dtype.name for dtype in given), key=lambda each: jnp.dtype(each).itemsize, default="")
+            bodies = [[(narrowest or dtype, flops) for dtype, flops in products] for products in bodies]
         repeats = equation.params["length"] if name == "scan" else 1  # a `while` counts once: its length is unknown
         yield from ((dtype, repeats * flops) for products in bodies for dtype, flops in products)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from doorway import QUICK_MLP, jaxbench
 from jax.sharding import AxisType
+from ml_collections import ConfigDict
 from thin import thin
 from workload_cases import TINY
 
@@ -45,6 +46,17 @@ def host(monkeypatch):
     """A CPU device that is not measured."""
     monkeypatch.setattr(mesh, "host_device", lambda: jax.devices()[5])
     return jax.devices()[5]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("strategy", ["jit_auto", "fsdp"])
+def test_a_tiny_decoder_in_bfloat16_is_right(strategy):
+    """What people try first. Its few weights hardly round otherwise, and its narrow heads are padded."""
+    config = config_lib.compose("gpt", discovery.load_experiment("gpt"), discovery.load_preset("smoke"), tiny=True)
+    mine = Bench(config_lib.plain(config), "gpt", jax.devices()[:1], "w")
+    (arm,) = levers.arms(ConfigDict({**levers.defaults(), "precision": "bfloat16"}))
+    prepared = mine.prepare(point(1, strategy=strategy, levers=arm.levers).to_json())
+    assert [check.reason for check in prepared.checks if not check.ok] == []
 
 
 def test_the_initial_values_of_one_device_are_compiled_once():
