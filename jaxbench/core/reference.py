@@ -191,12 +191,14 @@ class Updates:
     def _of_batch(self, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
         """(gradients, model_state) of the whole batch."""
 
-        def run(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+        def run(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, PyTree]:
             # With a key for each part, `by_parts` splits the batch. Otherwise layers such as batch normalization do.
             with sharding_context.over(parts=1 if state.key.ndim > 1 else self._layout.parts):
-                return gradients(self._workload, state, batch)[:2]
+                # With the metrics, as the judged steps return them: without, XLA fuses otherwise, and in bfloat16 the
+                # gradient of a bias then rounds differently by a tenth.
+                return gradients(self._workload, state, batch)
 
-        return self._fitting(run, state, batch)(state, batch)
+        return self._fitting(run, state, batch)(state, batch)[:2]
 
     def _in_parts(self, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
         """As `_of_batch`, part by part; each part counts with its weight.

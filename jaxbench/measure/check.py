@@ -43,8 +43,6 @@ MOSTLY = 0.9  # share of the matmul and convolution FLOPs: models keep a few sma
 PART = 1e-2  # relative: the error of a 16-bit loss or prediction; a wrong computation differs by much more
 ROUNDING = 3  # a strategy may differ by this many times the distance between two one-device references
 SHARE = 0.1  # relative to the updates: a check with a larger error cannot show that they were made
-# For a single parameter in 16 bits: XLA's CPU compiler sums the gradient of some biases in bfloat16, 0.10 off in a GPT.
-SHARE_16_BITS = 0.2
 OPTIMIZER_STATE = 3e-2  # relative: tolerates bfloat16 gradients, but not a wrong gradient scale
 
 
@@ -102,38 +100,32 @@ def judge(
     return _verdict("parameters", ok, reason, distance=distance, limit=limit)
 
 
-def judge_each(
-    verdict: Verdict, actual: TrainedState, expected: Reference, others: Iterable[TrainedState], *, limit: float = SHARE
-) -> Verdict:
-    """The verdict of `judge`, failed if a single parameter (a leaf) differs from one device by more than `limit` of its
+def judge_each(verdict: Verdict, actual: TrainedState, expected: Reference, others: Iterable[TrainedState]) -> Verdict:
+    """The verdict of `judge`, failed if a single parameter (a leaf) differs from one device by more than SHARE of its
     own update. The distance over all parameters does not reveal that the gradient of a small one was never reduced.
 
     others: as in `farthest`. If the reference comes from the host, which rounds differently, only `judge` decides.
     """
     if not verdict.ok or expected.note:
         return verdict
-    name, share = farthest(actual, expected, others, limit=limit)
-    if share <= limit:
-        return dataclasses.replace(verdict, reason=f"{verdict.reason}; each parameter's update is within {limit} too")
-    reason = f"but '{name}' by itself is {share:.1e} of its update away, NOT within {limit}: is it never reduced?"
-    return _verdict(verdict.name, False, f"{verdict.reason}, {reason}", distance=share, limit=limit)
+    name, share = farthest(actual, expected, others)
+    if share <= SHARE:
+        return dataclasses.replace(verdict, reason=f"{verdict.reason}; each parameter's update is within {SHARE} too")
+    reason = f"but '{name}' by itself is {share:.1e} of its update away, NOT within {SHARE}: is it never reduced?"
+    return _verdict(verdict.name, False, f"{verdict.reason}, {reason}", distance=share, limit=SHARE)
 
 
-def each_proven(
-    actual: TrainedState, expected: Reference, others: Iterable[TrainedState], *, limit: float = SHARE
-) -> bool:
-    """Whether each single parameter agrees with one device to within `limit` of its own update."""
-    return farthest(actual, expected, others, limit=limit)[1] <= limit
+def each_proven(actual: TrainedState, expected: Reference, others: Iterable[TrainedState]) -> bool:
+    """Whether each single parameter agrees with one device to within SHARE of its own update."""
+    return farthest(actual, expected, others)[1] <= SHARE
 
 
-def farthest(
-    actual: TrainedState, expected: Reference, others: Iterable[TrainedState], *, limit: float = SHARE
-) -> tuple[str, float]:
+def farthest(actual: TrainedState, expected: Reference, others: Iterable[TrainedState]) -> tuple[str, float]:
     """(path, |p - q| / |q - start|) of the parameter that differs most from one device, relative to its own update.
 
     p is the parameter after the program's updates, q after those of one device.
 
-    others: further one-device results (`perturbed`), computed only while a parameter exceeds `limit`. The gradient of a
+    others: further one-device results (`perturbed`), computed only while a parameter exceeds SHARE. The gradient of a
     bias before a normalization, or of the key projection's bias in attention, is zero except for rounding, and Adam
     scales that up to full-size steps. Such a parameter may differ by ROUNDING times as much as another one-device
     result does.
@@ -147,12 +139,12 @@ def farthest(
         shares.append(distance / moved if moved else math.inf if distance else distance)
     more = iter(others)
     # Each further result costs a reference run, so they are drawn one by one while a parameter is still too far away.
-    while (far := [i for i, share in enumerate(shares) if not share <= limit]) and (other := next(more, None)):
+    while (far := [i for i, share in enumerate(shares) if not share <= SHARE]) and (other := next(more, None)):
         rounded = jax.tree.leaves(other.params)
         for i in far:
             after, right = trees[0][i], trees[1][i]
             if relative_l2([after], [right]) <= ROUNDING * relative_l2([rounded[i]], [right]):
-                shares[i] = limit  # excused: its update is rounding
+                shares[i] = SHARE  # excused: its update is rounding
     # A NaN compares as false with every number, so it must be made the largest explicitly.
     index = max(range(len(shares)), key=lambda i: math.inf if math.isnan(shares[i]) else shares[i])
     return jax.tree_util.keystr(paths[index], simple=True, separator="/"), shares[index]
