@@ -154,7 +154,7 @@ BUDGET_S = 32.0  # seconds for rounds: in `make run EXP=cnn` on two cores, all t
 
 def counts(rounds: Any, processes: Any, *, live: bool) -> tuple[int, int]:
     """(rounds, sets of processes) for the values of `measure.rounds` and `measure.processes`. With rounds=auto, it is
-    the least number of rounds. None counts as auto. live: all sets live at the same time (`sweep.workers.live`)."""
+    the least number of rounds. None counts as auto. live: all sets live at the same time (`sweep.job.live`)."""
     if rounds in (AUTO, None):
         automatic = LIVE_SETS if live else SETS
         sets = automatic if processes in (AUTO, None) else int(processes)

@@ -26,7 +26,7 @@ from typing import Any
 
 IMPORTED = (
     *("jax", "optax", "flax.linen", "matplotlib.figure", "matplotlib.backends.backend_svg", "rich.progress"),
-    *("jaxbench.app", "jaxbench.report.build", "jaxbench.report.build", "jaxbench.sweep.run"),
+    *("jaxbench.app", "jaxbench.report.build", "jaxbench.sweep.run"),
     *("jaxbench.workloads", "jaxbench.processes.launch", "jaxbench.features.training.run"),
 )
 

@@ -18,7 +18,7 @@ from jaxbench.analysis import machine_profile
 from jaxbench.core.schema import RoundRecord
 from jaxbench.core.store import RECORDS, RunFolder
 from jaxbench.errors import UserError
-from jaxbench.features.comparison import page as words
+from jaxbench.features.comparison import page as comparison_page
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.figures import draw_factors, draw_verdicts
 from jaxbench.features.forecast import forecasts
@@ -189,10 +189,10 @@ class Compared(Result):
         every = [*answers.points, *([answers.overall] if len(answers.points) > 1 else [])]
         rows = [(x.name, x.a, x.b, x.ratio.value, x.ratio.lo, x.ratio.hi, x.verdict, x.why) for x in every]
         frame = pd.DataFrame(rows, columns=names)
-        sections = [Section(heading, sentences) for heading, sentences in words.sections(found)]
+        sections = [Section(heading, sentences) for heading, sentences in comparison_page.sections(found)]
         content = Page(
-            name="comparison", heading=f"{found.a} against {found.b}", headlines=[words.headline(found)], pictures=(),
-            table=words.answers_table(answers), sections=sections,
+            name="comparison", heading=f"{found.a} against {found.b}", headlines=[comparison_page.headline(found)],
+            pictures=(), table=comparison_page.answers_table(answers), sections=sections,
         )  # fmt: skip
         super().__init__(content, None, frame, [ResultFigure(draw, found) for draw in (draw_verdicts, draw_factors)])
         self.verdict = found.verdict

@@ -110,14 +110,14 @@ def show_cost(workdir: Path, per_hour: float, used: Mapping[str, float], wall_s:
     """
     from jaxbench.analysis import points, run_rows
     from jaxbench.core.store import RunFolder
-    from jaxbench.features.training import trainings as goodput
+    from jaxbench.features.training import trainings
     from jaxbench.statistics import bootstrap
 
     run = RunFolder(workdir)
     config = run.config()
     # The same rows as in the report, so that prices and table agree.
     rows = run_rows.analyse(points.load(run), config=config, spread=bootstrap.read_spread(run.path))
-    known = goodput.steps_to_target(workdir, config)
+    known = trainings.steps_to_target(workdir, config)
     console.print(f"\nAt {per_hour:g} an hour for this machine", style="bold", highlight=False)
-    for sentence in goodput.price_sentences(rows, per_hour, known, used, wall_s):
+    for sentence in trainings.price_sentences(rows, per_hour, known, used, wall_s):
         console.print(f"  {sentence}", highlight=False, soft_wrap=True)

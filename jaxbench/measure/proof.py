@@ -19,8 +19,7 @@ from jaxbench.core.schema import Verdict
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers import MESH, PART
-from jaxbench.measure import check, loss_kind, memory
-from jaxbench.measure import rounding as roundings
+from jaxbench.measure import check, loss_kind, memory, rounding
 from jaxbench.measure.arm import Arms
 from jaxbench.measure.compile_report import CompiledStep
 from jaxbench.measure.loss_kind import ACROSS, CONSTANT, EXAMPLES, HIDDEN, PARTLY, SUM, LossKind
@@ -137,15 +136,15 @@ class Proof:
         memory.give_back()  # the reference's scratch memory, before the program takes its own
         actual = check.train(program, compiled.call, self.key, batch, expected.count)
 
-        def rounding() -> float:
-            return references.relative_l2(roundings.rerun(expected, workload, **about).params, expected.end.params)
+        def between_references() -> float:
+            return references.relative_l2(rounding.rerun(expected, workload, **about).params, expected.end.params)
 
         # Both are costly, so they are functions that the checks call only for a program that is near its limits.
         def others() -> Iterator[references.TrainedState]:
-            by = roundings.rounding(workload, self.device.platform)
-            yield from roundings.perturbed(expected, self._initial(workload), batch, by=by)
+            by = rounding.rounding(workload, self.device.platform)
+            yield from rounding.perturbed(expected, self._initial(workload), batch, by=by)
 
-        parameters = check.judge(actual, expected, workload, platform=self.device.platform, rounding=rounding)
+        parameters = check.judge(actual, expected, workload, platform=self.device.platform, rounding=between_references)
         state = check.judge_state(actual, expected, others(), limit=parameters.limit or 0)
         parameters = check.judge_each(parameters, actual, expected, others())
         optimizer = check.judge_optimizer(actual, expected)
@@ -175,7 +174,7 @@ class Proof:
             return (dataclasses.replace(check.unchecked(reason), name=check.TIMED_UPDATE),), None
 
         def again(expected: references.Reference, state: TrainState, count: int) -> references.TrainedState:
-            return roundings.rerun(expected, workload, **about, state=state, count=count)
+            return rounding.rerun(expected, workload, **about, state=state, count=count)
 
         verdict, loss = check.judge_update(
             program, call, state, batch, key=self.key, reference=reference, workload=workload,

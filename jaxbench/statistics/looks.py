@@ -78,7 +78,7 @@ class Look:
         return self.claims[0].half_width if self.claims else math.inf
 
     def to_json(self) -> dict[str, Any]:
-        """As the manifest keeps a look (`sweep.workers.Automatic`). rounds: those of the widest claim."""
+        """As the manifest keeps a look (`sweep.job.Automatic`). rounds: those of the widest claim."""
         known = round(self.half_width, 5) if math.isfinite(self.half_width) else None
         point, rounds = (self.claims[0].point, self.claims[0].rounds) if self.claims else ("", 0)
         return {

@@ -43,9 +43,10 @@ from jaxbench.records import identity
 from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint
 from jaxbench.sweep import studies, sweep
+from jaxbench.sweep.job import Automatic, Look, SweepJob, live
 from jaxbench.sweep.progress import AGAIN, GUESS_S, format_s, heartbeat, working
 from jaxbench.sweep.studies import Study, limit
-from jaxbench.sweep.workers import Automatic, Look, References, SweepJob, Workers, live
+from jaxbench.sweep.workers import References, Workers
 
 # A run folder belongs to one machine and one set of software. Continuing it with others would mix two results.
 SAME_SOFTWARE = ("python", "environment", "versions")

@@ -30,11 +30,10 @@ from jaxbench.processes import messages
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer
+from jaxbench.sweep.job import Automatic, SweepJob
 from jaxbench.sweep.progress import AGAIN, PACE, SweepProgress
 from jaxbench.sweep.workers import (
-    Automatic,
     References,
-    SweepJob,
     Workers,
     affordable,
     failure_of,

@@ -17,7 +17,7 @@ MARK = "# the one broad except"
 MAY_PRINT = ("jaxbench/app.py", "jaxbench/report/")
 MAX_FUNCTION, MAX_FILE = 70, 600
 # The size of the whole package, which may shrink and not grow. Whoever needs more raises it with a reason.
-MAX_LINES, MAX_FILES, MAX_ANY, MAX_ARCHITECTURE = 61_150, 320, 585, 120
+MAX_LINES, MAX_FILES, MAX_ANY, MAX_ARCHITECTURE = 61_150, 321, 585, 120
 MIN_COMMENTS = 0.06  # of the package's lines, to say why
 
 

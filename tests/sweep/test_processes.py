@@ -16,7 +16,7 @@ from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Pace, Paced, Prepare, PrepareAgain, Recorded, Round, Same
 from jaxbench.sweep import sweep
 from jaxbench.sweep import workers as workers_lib
-from jaxbench.sweep.workers import Automatic, SweepJob
+from jaxbench.sweep.job import Automatic, SweepJob
 
 
 class Scripted:

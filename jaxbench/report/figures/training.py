@@ -20,8 +20,7 @@ from jaxbench.analysis import points
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
-from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing import series as families
+from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, empty, entitle, log_axis, plain, si, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import GREY, Mark
@@ -90,7 +89,7 @@ def _series(rows: Sequence[Row]) -> list[StrategyCurve]:
     return every
 
 
-def _line(axes: Axes, curve: StrategyCurve, value: families.Value, *, factor: float, scale: float = 1) -> None:
+def _line(axes: Axes, curve: StrategyCurve, value: series.Value, *, factor: float, scale: float = 1) -> None:
     """Draws one series. factor: shifts it along the axis of devices, so that series of equal values stay visible."""
     made = marks.of(curve.rows, lambda row: row.point.devices * factor, value, scale=scale)
     marks.line(axes, made, place=curve.place, between=_SCALING_STYLES.get(curve.scaling, "-"))
@@ -135,7 +134,7 @@ def _panels(
 
 
 def _axes(line: list[Axes], group: list[StrategyCurve], base: int, *, prefix: str) -> None:
-    what = short(unit(row for series in group for row in series.rows))
+    what = short(unit(row for curve in group for row in curve.rows))
     titles = (f"{what}/s", f"speed-up over {devices(base)}", "efficiency, %")
     for axes, title in zip(line, titles, strict=True):
         entitle(axes, f"{prefix}{title}")
@@ -181,7 +180,7 @@ WIDE = 0.38  # width of a bar; pairs of bars are 1 apart
 def draw_hosts(run: RunReport) -> Figure | None:
     """Examples (or tokens) per second over the number of processes or hosts, next to the ideal: the base's throughput
     times the growth in devices. The number above a pair is the efficiency: measured divided by ideal."""
-    every_family = families.families(row for row in run.rows if row.timing.step_s.known)
+    every_family = series.families(row for row in run.rows if row.timing.step_s.known)
     groups = {name: rows for name, rows in every_family.items() if len({row.point.processes for row in rows}) > 1}
     if not groups:
         return None
@@ -197,7 +196,7 @@ def draw_hosts(run: RunReport) -> Figure | None:
             rate = "tokens/s" if _of_tokens(rows) else f"{short(unit(rows))}/s"
             entitle(axes, f"{short(name, 30)}, {scaling} scaling", y=rate if axes is line[0] else "")
     handles = [Patch(label="ideal", **IDEAL), marks.bar_handle(0, "measured")]
-    remarks = [*families.remarks(every, every), *notes.rest(len(shown), len(groups), "strategies")]
+    remarks = [*series.remarks(every, every), *notes.rest(len(shown), len(groups), "strategies")]
     over = "hosts" if hosts else "processes"
     return sheet.finish(f"{run.experiment}: throughput over {over}", handles, remarks)
 
