@@ -80,6 +80,27 @@ class CompileReport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StepWork:
+    """What the compiled step does, as counted in its text and in a few steps before it is timed.
+
+    Rows, headlines and `try` show these numbers, so that a reader need not believe what the model or the config states.
+    None and () mean that a number is unknown.
+    """
+
+    # FLOPs of products and convolutions in one step, all devices, by the dtype of their operands: {"bfloat16": 1.2e9}
+    product_flops: dict[str, float] = dataclasses.field(default_factory=dict)
+    all_products_counted: bool = False  # the text has no loop of unknown length and no opaque kernel
+    reads_batch: bool | None = None  # whether the new state or the metrics depend on the batch
+    parameter_arrays: int = 0
+    still_arrays: tuple[str, ...] = ()  # paths of parameter arrays that no checked step changed
+    moved_share: float | None = None  # the share of parameters in arrays that changed
+    steps: int = 0  # steps that were looked at one by one
+    changing_steps: int | None = None  # of these, the steps that changed a parameter
+    examples: int = 0  # examples of one batch that were looked at one by one
+    examples_with_gradient: int | None = None  # of these, the examples that contribute to the gradient
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The outcome of one check of a point, with a sentence that explains it.
 
@@ -176,6 +197,7 @@ class PointRecord(StepPlace, Prepared):
     # numbers of a step other than its time: state_bytes and held_gradient_bytes per device, busy_share, dropped,
     # real_share, tokens per example
     facts: dict[str, float] = dataclasses.field(default_factory=dict)  # see measure/step_facts.py
+    work: StepWork | None = None  # None in older records
     loss: str = ""  # the kind of mean of the loss, as named in measure/loss_kind.py; "" in older records
     annotations: str = ""  # a sentence: which sharding annotations in the model are ignored
     program_sha256: str = ""  # a hash of the compiled program's text; "" in older records
