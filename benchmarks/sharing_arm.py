@@ -30,7 +30,7 @@ def start_devices(way: str, core: int, threads: int) -> list[jax.Device]:
     count = 1 if way == "alone" else available_cores()
     if way == "alone":
         os.sched_setaffinity(0, {physical_cores()[core]})
-    start_fake_cpu(count, concurrent_collectives=1)
+    start_fake_cpu(count)
     if threads:  # before the backend starts
         os.environ["NPROC"] = str(threads)
     return jax.devices()

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from jaxbench.errors import MoreCollectives, Raised, UserError, did_you_mean
+from jaxbench.errors import Raised, UserError, did_you_mean
 
 _PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # the names of loaded modules start with these
 _MAX_REASON = 400  # characters kept of another library's message, because some fill a page
@@ -237,7 +237,7 @@ def with_user_line(
     error: BaseException, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""
 ) -> BaseException:
     """A UserError with the line of the user's files that an error passed through. Without such a line: `explaining`."""
-    if isinstance(error, UserError | MoreCollectives):
+    if isinstance(error, UserError):
         return error
     found = line_of(error)
     if isinstance(error, SyntaxError) and error.filename and error.lineno:

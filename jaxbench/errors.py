@@ -40,12 +40,3 @@ class Diverged(UserError):
     def __init__(self, message: str, step: int):
         super().__init__(message)
         self.step = step
-
-
-# Not a JaxbenchError, because no person sees it: a new process with more threads takes over.
-class MoreCollectives(Exception):
-    """In a program, more collectives can wait at the same time than this process has threads. count: how many."""
-
-    def __init__(self, count: int):
-        super().__init__(f"{count} collectives of this program can wait at the same time")
-        self.count = count

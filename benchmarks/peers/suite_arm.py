@@ -53,9 +53,7 @@ def main() -> None:
     name, platform, folder, form = sys.argv[1:]
     whole = form == "whole"
     count = 1 if whole else available_cores()
-    devices = start(
-        platform, count, cores=available_cores() if whole and platform == "cpu" else None, concurrent_collectives=1
-    )
+    devices = start(platform, count, cores=available_cores() if whole and platform == "cpu" else None)
     config = configured(name)
     workload = Arms(config, name, devices[0]).workload({})
     program = parallel.build("jit_auto" if whole else "shard_map", workload, devices)

@@ -64,7 +64,10 @@ class Placement(CasePlace):
             return f"cpu-cores{self.cores}", replace(setup, devices=1, cores=self.cores)
         if self.family == "transfer":
             return "cpu-transfer", setup
-        return f"cpu{count}" + (f"-{self.processes}processes" if self.processes > 1 else ""), setup
+        name = f"cpu{count}" + (f"-{self.processes}processes" if self.processes > 1 else "")
+        # Calls of a collective return nothing that the host could wait for, so it runs far ahead of them. Then XLA's
+        # pool needs two threads for each device (`core.clock.RUN_AHEAD`).
+        return name, replace(setup, environment={**KEEP_MEMORY, "NPROC": str(2 * count)})
 
     @property
     def places(self) -> int:

@@ -23,14 +23,13 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, levers
 from jaxbench.config import counts
 from jaxbench.core import expected_communication
-from jaxbench.core.clock import Probe, Timer
+from jaxbench.core.clock import Probe, Timer, run_ahead
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState, jit_once
 from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, RoundRecord, Verdict
 from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine.mesh import on_host
-from jaxbench.machine.start import require_threads
 from jaxbench.measure import first_step, memory, step_facts
 from jaxbench.measure.arm import Arms, build_program, compiler_options, require_options
 from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
@@ -116,8 +115,6 @@ class Compiler:
                 report = dataclasses.replace(compiled.report, compile_s=compile_s)
                 compiled = dataclasses.replace(compiled, report=report)
             self._compile_s[compiled.sha256] = compiled.report.compile_s
-            # Before the first run: a program with too few threads would hang, not fail.
-            require_threads(point.devices // len(program.members.processes), compiled.concurrent)
             require_one_program(program.members, compiled)
             compiled = dataclasses.replace(compiled, report=self.report_of(point, compiled.report))
             self.reports[point.point] = compiled.report
@@ -431,11 +428,13 @@ class Bench(Compiler):
     def timer_of(self, ready: PreparedStep) -> Timer:
         """The timer of a point."""
         group = ready.program.members if self.co_runners.alone else self.co_runners
-        timer = dataclasses.replace(self.timer, barrier=group.barrier, broadcast=group.broadcast)
+        local = ready.program.mesh.local_devices
+        timer = dataclasses.replace(
+            self.timer, barrier=group.barrier, broadcast=group.broadcast, ahead=run_ahead(local)
+        )
         if ready.point.oversubscribed:  # its times support no claim, so a short warm-up is enough
             return dataclasses.replace(timer, warmup_blocks=OVERSUBSCRIBED_WARMUP)
         if self.device.platform == "cpu":
-            local = ready.program.mesh.local_devices
             if len(local) not in self._probes:
                 self._probes[len(local)] = Probe(local)
             timer = dataclasses.replace(timer, probe=self._probes[len(local)])

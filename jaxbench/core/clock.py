@@ -2,7 +2,8 @@
 """Times chained steps in fenced blocks. The clock and the fence are arguments, so that tests can fake both.
 
 A block is K steps, each from the state of the previous one, and one fence at the end: inside the block the host runs
-ahead of the devices, as in real training, and the fence's cost is paid once. There are three clocks to compare:
+ahead of the devices, as in real training, and the fence's cost is paid once. On several CPU devices it runs two steps
+ahead (`RUN_AHEAD`). There are three clocks to compare:
 
 first   the time of a block over K
 second  the slope between blocks of K and of 2 K steps, which cancels every cost that a block pays once
@@ -11,7 +12,9 @@ third   for cases: the slope between K and 2 K iterations of one jitted loop, wh
 
 from __future__ import annotations
 
+import dataclasses
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +28,11 @@ from jaxbench.machine import cores
 from jaxbench.machine.cores import LoadCounters
 
 COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"  # JAX records one for each program that XLA compiles
+# CPU devices of one process share XLA's thread pool. A step that waits for its inputs holds a thread, so a host that
+# runs far ahead fills the pool with waiting steps. Then a collective waits for a device that never gets a thread, and
+# the process hangs. `benchmarks/run_ahead.py` shows it: without a limit a pool needs two threads for each device; with
+# at most this many steps in flight, two threads are enough for 8 devices and 16 collectives at once.
+RUN_AHEAD = 2
 Step = Callable[..., PyTree]  # (state, batch) -> (state, metrics), compiled
 Loop = Callable[..., PyTree]  # (state, batch, count) -> the state after `count` steps in one call
 
@@ -56,6 +64,36 @@ class Loops:
     double_s: tuple[float, ...]
 
 
+@dataclass(frozen=True)
+class InFlight:
+    """The outputs of the newest steps, at most `limit` of them unfinished; see `RUN_AHEAD`.
+
+    limit: None for no limit, as on accelerators, where a step that waits holds no thread of the host.
+    fence: waits until its argument is computed.
+    """
+
+    limit: int | None
+    fence: Callable[[PyTree], PyTree] = jax.block_until_ready
+    outputs: deque[PyTree] = dataclasses.field(default_factory=deque)
+
+    def add(self, state: PyTree, metrics: PyTree) -> None:
+        """Notes a step that was just started. Waits for the oldest if too many are in flight."""
+        if self.limit is None:
+            return
+        # The next step overwrites the state, so only metrics can be waited for later.
+        if not jax.tree.leaves(metrics):
+            self.fence(state)
+            return
+        self.outputs.append(metrics)
+        if len(self.outputs) > self.limit:
+            self.fence(self.outputs.popleft())
+
+
+def run_ahead(devices: Sequence[jax.Device]) -> int | None:
+    """The most steps of these devices that may be in flight; None: no limit. devices: of this process."""
+    return RUN_AHEAD if len(devices) > 1 and devices[0].platform == "cpu" else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Timer:
     """How blocks are timed.
@@ -65,6 +103,7 @@ class Timer:
       max_steps: K is at most this.
       warmup_blocks: the most blocks to run until two successive ones agree within `agreement` (relative).
       clock: seconds, monotonic. fence: waits until its argument is computed.
+      ahead: the most steps in flight (`run_ahead`); None: no limit.
       before, after: read the load of the machine, outside the timed span of a block.
       probe: seconds of a fixed piece of work, done before each timed block; None: there is none.
       barrier: waits for the other processes that run the step, so that all begin a block together.
@@ -78,6 +117,7 @@ class Timer:
     agreement: float = 0.1
     clock: Callable[[], float] = time.perf_counter
     fence: Callable[[PyTree], PyTree] = jax.block_until_ready
+    ahead: int | None = None
     before: Callable[[], LoadCounters] = cores.load_before
     after: Callable[[], LoadCounters] = cores.load_after
     probe: Callable[[], float] | None = None
@@ -87,9 +127,11 @@ class Timer:
     def block(self, step: Step, state: PyTree, batch: PyTree, steps: int) -> tuple[float, PyTree]:
         """Runs `steps` dependent steps. Returns (seconds, state)."""
         self.barrier()  # before the clock starts: waiting for a late process is no part of a step
+        in_flight = InFlight(self.ahead, self.fence)
         start = self.clock()
         for _ in range(steps):
             state, metrics = step(state, batch)
+            in_flight.add(state, metrics)
         self.fence((state, metrics))
         return self.clock() - start, state
 

@@ -70,9 +70,7 @@ class Point(StepPlace):
             one_core = Setup(platform="cpu", devices=self.part_of, cores=1, environment=KEEP_MEMORY)
             return f"cpu1of{self.part_of}", one_core
         name = f"cpu{self.devices}" + (f"-{self.processes}processes" if self.processes > 1 else suffix)
-        # As few threads as data parallelism needs, because more make XLA's products slower. A program that would hang
-        # asks for a new process (`start.require_threads`).
-        return name, replace(setup, environment=KEEP_MEMORY, concurrent_collectives=1)
+        return name, replace(setup, environment=KEEP_MEMORY)
 
     @property
     def text(self) -> str:

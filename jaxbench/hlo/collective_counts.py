@@ -12,7 +12,6 @@ gives what one program over all devices would send.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import math
 import re
@@ -362,39 +361,3 @@ def _along(mesh: Mapping[str, int], over: tuple[str, ...]) -> Groups:
 
 def _rows(places: np.ndarray) -> Groups:
     return tuple(tuple(row) for row in places.tolist())
-
-
-def concurrent_collectives(module: Module) -> int:
-    """The size of the largest set of independent collectives. A loop or a call counts as its contents."""
-
-    @functools.cache
-    def inside(computation: str) -> int:
-        needed: dict[str, frozenset[int]] = {}  # by instruction: the collectives that must finish first
-        needs: list[frozenset[int]] = []  # the same, by collective
-        for line in module.lines(computation):
-            before = frozenset().union(*(needed.get(name, frozenset()) for name in line.references))
-            called = [name for name in line.references if name in module.computations]
-            # Of the branches of a conditional only one runs.
-            waiting = 1 if line.kind in COLLECTIVES else max(map(inside, called), default=0)
-            here = range(len(needs), len(needs) + waiting)
-            needs += [before] * waiting
-            needed[line.name] = before.union(here)
-        # By Dilworth's theorem the largest set is as large as the smallest number of dependency chains that cover all
-        # collectives: their number minus the largest matching between a collective and one that depends on it.
-        return len(needs) - _largest_matching(needs)
-
-    return inside(module.entry) if module.entry else 0
-
-
-def _largest_matching(needs: list[frozenset[int]]) -> int:
-    """The size of the largest matching: pairs (a collective, another that it needs), each at most once on each side."""
-    if not any(needs):
-        return 0
-    # Here: scipy.sparse takes as long to load as a small step takes to compile, and most steps do without.
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
-    related = np.zeros((len(needs), len(needs)), bool)
-    for row, before in enumerate(needs):
-        related[row, list(before)] = True
-    return int(np.sum(maximum_bipartite_matching(csr_matrix(related), perm_type="column") >= 0))

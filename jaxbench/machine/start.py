@@ -21,12 +21,10 @@ import jax
 from jaxbench.catalog.jax_settings import REFUSED, SETTINGS, refusal
 from jaxbench.catalog.targets import Target
 from jaxbench.command_form import with_extra
-from jaxbench.errors import MoreCollectives, UserError
+from jaxbench.errors import UserError
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.machine.position import Position
 
-# Default number of collectives of one program that may wait for other devices at the same time.
-CONCURRENT_COLLECTIVES = 4
 Options = dict[str, Any]  # XLA's compiler options
 
 LARGE = 1.5e10  # FLOPs of one run: without optimization it takes seconds on one core
@@ -41,14 +39,10 @@ def only_cpu_here() -> None:
     jax.config.update("jax_platforms", "cpu")
 
 
-def start_fake_cpu(
-    devices: int, *, pin: bool = True, cores: int | None = None, concurrent_collectives: int = CONCURRENT_COLLECTIVES,
-    together: int = 0,
-) -> None:  # fmt: skip
+def start_fake_cpu(devices: int, *, pin: bool = True, cores: int | None = None, together: int = 0) -> None:
     """Gives this process `devices` CPU devices with one core each, as far as there are cores.
 
     cores: instead, one device that may use this number of cores, as a library's kernel does.
-    concurrent_collectives: the maximum number of collectives of one program that can wait at the same time.
     together: the number of devices of all processes of a process group. They share their cores, so that the threads
     that read from sockets find an idle core.
 
@@ -63,27 +57,12 @@ def start_fake_cpu(
         # devices than cores a false gain.
         pin_to_cores(max(devices, together))
         flags.append("--xla_cpu_multi_thread_eigen=false")  # one device must not spread over the cores of others
-    # XLA's thread pool has NPROC threads, by default one per core.
-    os.environ["NPROC"] = str(cores or threads(devices, concurrent_collectives))
+    # NPROC is left alone: XLA's thread pool then has one thread for each core that this process may use. A larger pool
+    # splits small programs over threads that take each other's cores. It is not needed, because a program cannot hang
+    # while the host runs at most a few steps ahead (`core.clock.RUN_AHEAD`).
     os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", devices)
-
-
-def threads(devices: int, concurrent_collectives: int) -> int:
-    """The smallest thread pool of XLA with which `devices` fake devices cannot hang."""
-    # Each device holds a thread while its program runs, and one for each waiting collective. When all devices except
-    # one wait in every collective, the last device needs one more thread. For one collective that is two threads per
-    # device, which is exactly the limit found by experiment (2 and 4 devices). More threads cost time, because XLA
-    # splits matrix products over all of them: `benchmarks/sharing.py` measures how much.
-    return devices + (devices - 1) * concurrent_collectives + 1 if devices > 1 else 1
-
-
-def require_threads(devices: int, concurrent_collectives: int) -> None:
-    """Raises MoreCollectives if a program could hang because this process has too few threads for it."""
-    if jax.default_backend() == "cpu" and "NPROC" in os.environ and devices > 1:
-        if int(os.environ["NPROC"]) < threads(jax.local_device_count(), concurrent_collectives):
-            raise MoreCollectives(concurrent_collectives)
 
 
 def traced_for() -> str:
@@ -122,9 +101,8 @@ def _unoptimised() -> Options:
 
 
 def start(
-    platform: str, devices: int, *, pin: bool = True, cores: int | None = None,
-    concurrent_collectives: int = CONCURRENT_COLLECTIVES, place: Position | None = None,
-) -> list[jax.Device]:  # fmt: skip
+    platform: str, devices: int, *, pin: bool = True, cores: int | None = None, place: Position | None = None
+) -> list[jax.Device]:
     """Starts `devices` devices of `platform` (cpu, gpu, tpu) and returns them. The rest is for `start_fake_cpu`.
 
     place: the position of this process in a process group. Its processes have equal shares of the devices.
@@ -135,7 +113,7 @@ def start(
     share = devices // place.processes if place else devices
     if platform == "cpu":
         together = place.devices_here if place and place.devices_here else devices
-        start_fake_cpu(share, pin=pin, cores=cores, concurrent_collectives=concurrent_collectives, together=together)
+        start_fake_cpu(share, pin=pin, cores=cores, together=together)
     if place:
         join(place)
     if platform != "cpu":

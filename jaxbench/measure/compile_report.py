@@ -36,15 +36,13 @@ _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?
 class CompiledStep:
     """The executable, which cannot retrace, and its compile report (`first_run_s` is still 0).
 
-    hlo: the text of the optimized module. concurrent: how many of its collectives can wait at once. inputs: the shapes
-    and shardings of the state and batch that it takes. host_calls: its requests to the host. loaded: it came from the
-    compilation cache, so its time is no compile time.
+    hlo: the text of the optimized module. inputs: the shapes and shardings of the state and batch that it takes.
+    host_calls: its requests to the host. loaded: it came from the compilation cache, so its time is no compile time.
     """
 
     call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]]
     report: CompileReport
     hlo: str = ""
-    concurrent: int = 0
     inputs: tuple[TrainState, Batch] | None = None
     host_calls: tuple[str, ...] = ()
     loaded: bool = False
@@ -151,8 +149,7 @@ def compile_step(
     )
     names = callback_names(traced.jaxpr) if traced is not None else {}
     host_calls = operations.host_calls(module, names, platform=program.mesh.devices.flat[0].platform)
-    concurrent = collective_counts.concurrent_collectives(module)
-    return CompiledStep(compiled, report, hlo, concurrent, (state, batch), host_calls, loaded=bool(loaded))
+    return CompiledStep(compiled, report, hlo, (state, batch), host_calls, loaded=bool(loaded))
 
 
 @contextlib.contextmanager

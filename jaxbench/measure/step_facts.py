@@ -8,6 +8,7 @@ import math
 import jax
 import numpy as np
 
+from jaxbench.core.clock import InFlight, run_ahead
 from jaxbench.core.program import Program, TrainState, jit_once
 from jaxbench.core.weighted import Means
 from jaxbench.core.workload import KEY, Batch, Dataset, PyTree, TrainWorkload
@@ -108,12 +109,14 @@ def train_briefly(
     metrics: dict[str, PyTree] = {}
     with jax.set_mesh(program.mesh):
         state, call = program.init(jax.random.PRNGKey(seed)), program.members.after_barrier(program.step)
+        in_flight = InFlight(run_ahead(program.mesh.local_devices))
         for step in range(steps):
             epoch, position = divmod(step, examples // batch)
             if position == 0:  # an order of its own for each epoch, as in `jaxbench train`
                 batches = order(examples, batch, seed=seed, epoch=epoch)
             host: PyTree = {name: array[batches[position]] for name, array in data.train.items()}
             state, metrics = call(state, program.put(host))
+            in_flight.add(state, metrics)
         final = jax.device_get(program.export(state))  # canonical: scored alike for every strategy
     device = multihost.first_here(program.mesh.devices.flat)
     results = {"steps": float(steps), **_score(workload, final, data.test, device=device)}

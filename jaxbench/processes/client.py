@@ -19,7 +19,7 @@ from jaxbench.processes import messages
 from jaxbench.processes.child import Child, ready
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.launch import Followers, Remote
-from jaxbench.processes.messages import Answer, Failed, Idle, MoreThreads, Ready, Recorded, Request, Setup, line_of
+from jaxbench.processes.messages import Answer, Failed, Idle, Ready, Recorded, Request, Setup, line_of
 
 Kind = TypeVar("Kind")
 
@@ -56,10 +56,6 @@ class Worker:
     def __init__(self, setup: Setup, log: Path, followers: Followers | None = None, forks: ForkServers | None = None):
         self.log = log
         self._setup, self._followers, self._forks = setup, followers, forks
-        self.restarts = 0  # at its own request; each discards the prepared points
-        self._start()
-
-    def _start(self) -> None:
         self._ready: Ready | WorkerError | None = None  # None: not heard yet
         each_setup = self._followers.setups(self._setup) if self._followers else setups(self._setup)
         self._cpus: list[tuple[str, tuple[int, ...]]] = []  # of each process: its host, and the CPUs that it may use
@@ -70,12 +66,6 @@ class Worker:
         if self._followers and number:
             return self._followers.start(number, setup)
         return Child(setup, self.log.with_name(f"{self.log.name}.{number}") if number else self.log, self._forks)
-
-    @property
-    def learned(self) -> int | None:
-        """The setting that the worker found itself: the number of collectives that it needs threads for. The process
-        that replaces it gets it at the start."""
-        return self._setup.concurrent_collectives
 
     @property
     def name(self) -> str:
@@ -105,9 +95,7 @@ class Worker:
         """
         if self._ready is None:
             try:
-                started = self._receive(Ready, "start", START_LIMIT_S)
-                assert isinstance(started, Ready)  # for mypy: more threads are asked for only by a program
-                self._ready = started
+                self._ready = self._receive(Ready, "start", START_LIMIT_S)
             except WorkerError as error:  # `ask` raises it: only its caller can say which point failed
                 self._ready = error
 
@@ -125,24 +113,18 @@ class Worker:
         if isinstance(self._ready, WorkerError):
             raise self._ready
         if self._ahead:  # this request is already on its way
-            assert self._ahead.pop(0) == request
+            if (sent := self._ahead.pop(0)) != request:
+                raise ValueError(f"'{request.do}' was asked before the answer to '{sent.do}', which was sent ahead")
         else:
             self._send(request)
         stage = "measure" if request.do == "round" else "compile"
-        answer = self._receive(messages.answer_kind(type(request)), stage, limit_s)
-        if not isinstance(answer, MoreThreads):
-            return answer
-        self.close()  # its thread pool is too small for this program
-        self._setup = dataclasses.replace(self._setup, concurrent_collectives=answer.concurrent_collectives)
-        self.restarts += 1
-        self._start()
-        return self.ask(request, limit_s)
+        return self._receive(messages.answer_kind(type(request)), stage, limit_s)
 
     def _send(self, message: Request) -> None:
         for child in self._children:
             child.send(line_of(message))
 
-    def _receive(self, kind: type[Answer], stage: str, limit_s: float) -> Answer | MoreThreads:
+    def _receive(self, kind: type[Answer], stage: str, limit_s: float) -> Answer:
         """The merged answer of all processes. Raises WorkerError for the first process that failed or died."""
         answers: dict[Child | Remote, object] = {}
         failed: Child | Remote | None = None
@@ -176,7 +158,7 @@ class Worker:
         if self._followers and stage == "start":
             cpus = [each.cpus or () if isinstance(each, Ready) else () for each in results]
             self._cpus = list(zip(self._followers.hosts[: len(results)], cpus, strict=True))
-        return cast(Answer | MoreThreads, merged(results, self._cpus))
+        return cast(Answer, merged(results, self._cpus))
 
     def _failure(self, answers: dict[Child | Remote, object], first: Child | Remote) -> WorkerError:
         """The error of the first process that failed. The processes live on only if all failed and so still agree."""
@@ -269,9 +251,6 @@ def merged(answers: Sequence[object], cpus: Sequence[Hashable] = ()) -> object:
     first = answers[0]
     if len(answers) == 1:
         return first
-    # All restart with the same number of threads, the largest that one of them needs.
-    if asked := [each.concurrent_collectives for each in answers if isinstance(each, MoreThreads)]:
-        return MoreThreads(concurrent_collectives=max(asked))
     if isinstance(first, messages.Same):
         return messages.Same(same=all(isinstance(each, messages.Same) and each.same for each in answers))
     if isinstance(first, Ready):

@@ -2,7 +2,7 @@
 """The messages between a parent and its worker processes, which are JSON lines on pipes.
 
 The first line to a worker is its `Setup`. Then follow requests, and each has one answer. `Request[Paced]` is a request
-that a `Paced` answers, so mypy knows both sides. A worker may instead answer `Failed`, `MoreThreads` or `Idle`.
+that a `Paced` answers, so mypy knows both sides. A worker may instead answer `Failed` or `Idle`.
 
 Each line names its class in "do". Fields with their default value are not sent. So a worker of an older commit, as in
 `jaxbench ab`, understands every request that does not use a newer field.
@@ -64,7 +64,6 @@ class Setup(Message):
     environment: dict[str, str] = field(default_factory=dict)  # variables to add
     cores: int | None = None  # that the device of a kernel may use; None: one for each device
     order: tuple[int, ...] = ()  # the cores to take first: those that are least loaded
-    concurrent_collectives: int | None = None  # see `start.threads`; None: the default
     processes: int = 1  # of the group
     trainings: int = 1  # at the same time, each on all devices
     world: Position | None = None  # in the process group
@@ -95,12 +94,6 @@ class Failed(Message):
     detail: str = ""  # the end of the traceback
     unsupported: bool = False  # the strategy cannot take the model
     refused: bool = False  # by a UserError
-
-
-class MoreThreads(Message):
-    """The process must be replaced by one with threads for this number of collectives."""
-
-    concurrent_collectives: int
 
 
 class Idle(Message):
@@ -386,9 +379,9 @@ def message_of(line: Mapping[str, object], kinds: Iterable[type[Message_]]) -> M
     return decode(named[name], {key: value for key, value in line.items() if key != "do"})
 
 
-def answer_of(line: Fields, kind: type[Answer]) -> Answer | Failed | MoreThreads | Idle:
+def answer_of(line: Fields, kind: type[Answer]) -> Answer | Failed | Idle:
     """The answer of a worker: a `kind`, or one of those that it may always give."""
-    kinds: tuple[type[Answer | Failed | MoreThreads | Idle], ...] = (kind, Failed, MoreThreads, Idle)
+    kinds: tuple[type[Answer | Failed | Idle], ...] = (kind, Failed, Idle)
     return message_of(line, kinds)
 
 

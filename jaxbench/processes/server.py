@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from jaxbench import discovery
 from jaxbench.catalog import targets
-from jaxbench.errors import MoreCollectives, Raised, Unsupported, UserError
+from jaxbench.errors import Raised, Unsupported, UserError
 from jaxbench.machine import manifest, source
 from jaxbench.machine.cores import pin_to_cores
-from jaxbench.processes.messages import Failed, Idle, Message, MoreThreads, Ready, Request, Setup, line_of, message_of
+from jaxbench.processes.messages import Failed, Idle, Message, Ready, Request, Setup, line_of, message_of
 
 if TYPE_CHECKING:  # the cores are chosen before anything imports jax
     import jax
@@ -77,19 +77,14 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
     def begin() -> State:
         if setup.target:
             return make(setup, start.target_devices(targets.parse(setup.target)))
-        learned = setup.concurrent_collectives
-        threads = start.CONCURRENT_COLLECTIVES if learned is None else learned
-        devices = start.start(
-            setup.platform, setup.devices, cores=setup.cores, concurrent_collectives=threads, place=setup.world
-        )
-        return make(setup, devices)
+        return make(setup, start.start(setup.platform, setup.devices, cores=setup.cores, place=setup.world))
 
     def send(message: Message, **more: object) -> None:
         answers.write(json.dumps({**line_of(message), **more}) + "\n")
         answers.flush()
 
     state = _attempt(begin)
-    if isinstance(state, Failed | MoreThreads):
+    if isinstance(state, Failed):
         return send(state, source=source.HERE)
     send(surroundings(), source=source.HERE)
     device_counts: dict[str, int] = {}
@@ -139,14 +134,12 @@ def _concerns_this_process(state: Any, request: Request, device_counts: dict[str
     return ProcessGroup.of(state.devices[:count]).include_this
 
 
-def _attempt(action: Callable[[], Result]) -> Result | Failed | MoreThreads:
+def _attempt(action: Callable[[], Result]) -> Result | Failed:
     """The result of an action, or the answer that says why there is none."""
     try:
         return action()
     except Exception as error:  # the one broad except: any exception of a model or a compiler is a failed point
         cause = error.__cause__ if hasattr(error, "stage") and error.__cause__ else error
-        if isinstance(cause, MoreCollectives):
-            return MoreThreads(concurrent_collectives=cause.count)
         reason = " ".join(str(cause).split()) or type(cause).__name__
         if not isinstance(cause, UserError):
             reason = f"{type(cause).__name__}: {reason}"

@@ -233,12 +233,11 @@ class _Sweep:
 
     def begin(self, wave: Sequence[int], names: Sequence[str]) -> None:
         """Starts the processes of a wave, instead of those of the one before."""
-        learned = self.sets[0].learned if self.sets else {}  # before they end
         self.end()
         points = [self.points[name] for name in names]
         cache = self.cache if self.job.live else None
         for number in wave:
-            self.sets.append(Workers(self.job, points, number=number, cache=cache, learned=learned, forks=self.forks))
+            self.sets.append(Workers(self.job, points, number=number, cache=cache, forks=self.forks))
 
     def finish(self, names: Iterable[str]) -> None:
         """Traces the points if --config.profile asks for it, and ends the processes."""

@@ -7,9 +7,8 @@ import dataclasses
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from jaxbench import features
 from jaxbench.core.plan import Placed, Point, groups
@@ -70,19 +69,18 @@ class Workers:
 
     def __init__(
         self, job: SweepJob, points: Sequence[Placed], *, number: int = 0, cache: Path | None = None,
-        learned: Mapping[str, int | None] = MappingProxyType({}), forks: ForkServers | None = None,
+        forks: ForkServers | None = None,
     ):  # fmt: skip
         """number: of the set; it is part of the names of its processes. cache: the folder through which the sets share
-        compiled programs; None: each compiles for itself. learned: the property `learned` of another set.
-        forks: see `Child`."""
+        compiled programs; None: each compiles for itself. forks: see `Child`."""
         self._job, self.number, self._cache, self._forks = job, number, cache, forks
         self._groups = groups(points)
         self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
         self._died: Counter[str] = Counter()
-        self._workers = {name: self._start(name, learned.get(name)) for name in self._groups}
+        self._workers = {name: self._start(name) for name in self._groups}
         self.ready: set[str] = set()
 
-    def _start(self, name: str, learned: int | None = None) -> Worker:
+    def _start(self, name: str) -> Worker:
         suffix = f"#{self.number}" if self.number or self._died[name] else ""
         log = self._job.run.path / "logs" / f"{name}{suffix}.log"
         suffix += f".{self._died[name]}" if self._died[name] else ""
@@ -94,7 +92,6 @@ class Workers:
         setup = dataclasses.replace(
             setup, environment={**setup.environment, **environment}, experiment=self._job.experiment,
             config=self._job.config, order=tuple(self._job.order), source=self._job.source,
-            concurrent_collectives=setup.concurrent_collectives if learned is None else learned,
             worker=f"session{self._job.session}/{name}{suffix}",  # new for each process: intervals compare processes
         )  # fmt: skip
         return Worker(setup, log, self._job.followers, self._forks)
@@ -108,11 +105,6 @@ class Workers:
     def surroundings(self) -> dict[str, dict[str, object]]:
         """The CPUs and variables of each process, by the name that records give it."""
         return {worker.name: worker.surroundings for worker in self._workers.values()}
-
-    @property
-    def learned(self) -> dict[str, int | None]:
-        """The settings that its processes found themselves, by group, for the processes of another set."""
-        return {name: worker.learned for name, worker in self._workers.items()}
 
     @property
     def bytes(self) -> float:
@@ -147,7 +139,7 @@ class Workers:
             del self._groups[name]
 
     def _ask(self, name: str, request: Request[Answer]) -> Answer:
-        worker, restarts = self._workers[name], self._workers[name].restarts
+        worker = self._workers[name]
         try:
             return worker.ask(request)
         except WorkerError as error:
@@ -157,9 +149,6 @@ class Workers:
                 self._workers[name] = self._start(name)
                 self.ready -= set(self._groups[name][0])
             raise
-        finally:
-            if worker.restarts > restarts:  # it needed more threads, and its new process has prepared nothing
-                self.ready -= set(self._groups[name][0])
 
     def close(self) -> None:
         """Lets the workers finish."""

@@ -1,20 +1,13 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Collective counts from HLO text in every form that XLA's three compilers print, and those that can wait at once."""
+"""Collective counts from HLO text in every form that XLA's three compilers print."""
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import pytest
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from jaxbench.core.schema import Collective
-from jaxbench.errors import MoreCollectives
 from jaxbench.hlo import collective_counts
-from jaxbench.hlo.collective_counts import concurrent_collectives
-from jaxbench.hlo.module import Module, parse
-from jaxbench.machine.mesh import data_mesh
-from jaxbench.machine.start import require_threads, threads
+from jaxbench.hlo.module import parse
 
 HLO = """
   %all-reduce.2 = (f32[3,8]{1,0}, f32[]) all-reduce(%dot.1, %fusion), replica_groups={{0,1}}, to_apply=%add
@@ -96,52 +89,3 @@ def test_groups_are_named_by_the_axes_that_they_are_along():
     assert collective_counts.axes_of((tuple(range(8)),), mesh, pairs=False) == "data+tensor"
     assert collective_counts.axes_of(((0, 1), (1, 2), (2, 3), (3, 0)), mesh, pairs=True) == "tensor"
     assert collective_counts.axes_of(((0, 3), (1, 2)), mesh, pairs=False) == ""
-
-
-AROUND = [(i, (i + 1) % 8) for i in range(8)]
-
-
-def permuted(x: jax.Array) -> jax.Array:
-    return jax.lax.ppermute(x, "data", AROUND)
-
-
-def compiled(function, arrays: int) -> Module:
-    mesh = data_mesh(jax.devices(), AxisType.Auto)
-    split = NamedSharding(mesh, PartitionSpec("data"))
-    given = [jax.ShapeDtypeStruct((8, 16), jnp.float32, sharding=split)] * arrays
-    step = jax.shard_map(function, mesh=mesh, in_specs=PartitionSpec("data"), out_specs=PartitionSpec("data"))
-    return parse(jax.jit(step).lower(*given).compile().as_text())
-
-
-def chain(x, times):
-    for _ in range(times):
-        x = jnp.sin(permuted(x))
-    return x
-
-
-@pytest.mark.parametrize(
-    ("function", "arrays", "expected"),
-    [
-        (lambda x: jnp.sin(x), 1, 0),
-        (lambda x: chain(x, 4), 1, 1),
-        (lambda x, y: (chain(x, 3), chain(y, 2)), 2, 2),
-        (lambda x, y, z: permuted(jnp.sin(permuted(x)) + permuted(y) * permuted(z)), 3, 3),
-        (lambda x: jax.lax.fori_loop(0, 5, lambda _, x: chain(x, 2), x), 1, 1),
-        (lambda x, y: (jax.lax.fori_loop(0, 5, lambda _, x: chain(x, 2), x), permuted(y)), 2, 2),
-        (lambda x, y: jax.lax.fori_loop(0, 5, lambda _, xy: (chain(xy[0], 1), chain(xy[1], 2)), (x, y)), 2, 2),
-    ],
-)
-def test_the_widest_place_of_a_program(function, arrays, expected):
-    assert concurrent_collectives(Module()) == 0
-    assert concurrent_collectives(compiled(function, arrays)) == expected
-
-
-def test_two_threads_a_device_for_one_collective_at_once_or_a_program_could_hang(monkeypatch):
-    assert [threads(devices, 1) for devices in (1, 2, 4, 8)] == [1, 4, 8, 16]
-    assert threads(2, 6) == 9 and threads(1, 6) == 1
-    monkeypatch.setenv("NPROC", str(threads(8, 2)))
-    require_threads(8, 2)
-    require_threads(1, 99)
-    with pytest.raises(MoreCollectives, match="3 collectives") as raised:
-        require_threads(8, 3)
-    assert raised.value.count == 3

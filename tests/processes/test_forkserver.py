@@ -29,7 +29,7 @@ def setup_of(devices: int) -> Setup:
     config = config_lib.compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("smoke"))
     return Setup(
         platform="cpu", devices=devices, experiment="mlp", config=config_lib.plain(config),
-        environment=plan.KEEP_MEMORY, worker=f"w{devices}", concurrent_collectives=1,
+        environment=plan.KEEP_MEMORY, worker=f"w{devices}",
     )  # fmt: skip
 
 

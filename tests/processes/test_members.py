@@ -8,7 +8,7 @@ import pytest
 from jaxbench.core import schema
 from jaxbench.processes import client
 from jaxbench.processes.client import Worker
-from jaxbench.processes.messages import Idle, MoreThreads, Ready, Recorded, Same, Setup
+from jaxbench.processes.messages import Idle, Ready, Recorded, Same, Setup
 
 
 def answer(block_s=(1.0,), checks=(), **more):
@@ -73,9 +73,7 @@ def test_an_error_found_by_another_process_is_reported_with_its_number():
     assert found == {"finite": "process 1: as it is", "steps": "as it is", "late": "process 1: as it is"}
 
 
-def test_the_most_threads_and_the_same_program_for_all():
-    two, three = (MoreThreads(concurrent_collectives=count) for count in (2, 3))
-    assert client.merged([two, three]) == three
+def test_the_same_program_for_all():
     assert client.merged([Same(same=True), Same(same=False)]) == Same(same=False)
     assert client.merged([answer(), Idle()]) == answer()
 

@@ -56,13 +56,12 @@ def test_a_message_with_another_name_or_field_is_refused(line, words):
 def test_an_answer_is_the_one_of_its_request_or_a_reason():
     record = fabricate.point_record()
     assert answer_of(sent(Recorded(record=record, steps=4)), Recorded) == Recorded(record=record, steps=4)
-    failed, threads = messages.Failed(stage="", reason=""), messages.MoreThreads(concurrent_collectives=0)
-    for reason in (failed, threads, messages.Idle()):
+    for reason in (messages.Failed(stage="", reason=""), messages.Idle()):
         assert answer_of(sent(reason), Recorded) == reason
     assert answer_of(sent(messages.Same(same=False)), messages.Same) == messages.Same(same=False)
     with pytest.raises(ValueError, match="record: 'other' is not 'point' or 'compiled'"):
         answer_of({"do": "recorded", "record": {"kind": "other"}}, Recorded)
-    with pytest.raises(ValueError, match="'paced' is no message: use recorded, failed, more_threads, idle"):
+    with pytest.raises(ValueError, match="'paced' is no message: use recorded, failed, idle"):
         answer_of(sent(messages.Paced(steps=8)), Recorded)
 
 

@@ -28,7 +28,7 @@ class Scripted:
     def __init__(self, *, other=-1, dies=-1):
         self.other, self.dies, self.asked, self.sets = other, dies, [], []
 
-    def __call__(self, job, points, *, number=0, cache=None, learned=(), forks=None):
+    def __call__(self, job, points, *, number=0, cache=None, forks=None):
         self.sets.append(ScriptedSet(self, points, number))
         return self.sets[-1]
 
@@ -37,7 +37,7 @@ class Scripted:
 
 
 class ScriptedSet:
-    surroundings, learned, bytes = {}, {}, 0.0
+    surroundings, bytes = {}, 0.0
 
     def __init__(self, script, points, number):
         self.script, self.of, self.number = script, {point.point: point for point in points}, number
@@ -267,8 +267,6 @@ def test_a_run_that_ends_by_its_budget(tmp_path):
 class Idle:
     """A process that does nothing."""
 
-    restarts, learned = 0, {}
-
     def let_go(self):
         pass
 
@@ -321,7 +319,7 @@ def test_a_run_of_two_processes(tmp_path):
     workers = manifest["workers"]
     assert set(workers) == {"session0/cpu1", "session0/cpu1#1", "session0/cpu16"}
     alone = workers["session0/cpu1"]
-    assert alone["environment"]["NPROC"] == "1" and "MALLOC_ARENA_MAX" in alone["environment"]
+    assert "NPROC" not in alone["environment"] and "MALLOC_ARENA_MAX" in alone["environment"]
     assert alone["cpus"] == manifest["free_cores"][:1] == workers["session0/cpu1#1"]["cpus"]
     assert manifest["shared_with"] == ""
 

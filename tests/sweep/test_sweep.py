@@ -120,7 +120,7 @@ class Refusing:
     """Workers that refuse every point, the last one for a different reason."""
 
     ready, number, closed = frozenset(), 0, False
-    learned, surroundings, bytes = {}, {}, 0.0
+    surroundings, bytes = {}, 0.0
 
     def __init__(self, *args, **how):
         pass

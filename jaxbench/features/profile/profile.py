@@ -20,6 +20,7 @@ import jax
 from jax.profiler import ProfileData
 
 from jaxbench.core.bench import Bench
+from jaxbench.core.clock import InFlight
 from jaxbench.core.schema import ProfileRecord
 from jaxbench.core.workload import PyTree
 from jaxbench.hlo.module import Module, parse
@@ -54,16 +55,24 @@ def of_point(bench: Bench, point: str, folder: str) -> ProfileRecord:
     number = jax.process_index() or bench.co_runners.here  # in a folder of its own: several would write one file
     here = f"-process{number}" if number else ""
     with stage("profile"), bench.running(ready) as (call, state, supply):
-        _, state = bench.timer_of(ready).block(call, state, supply, 2)  # warms up, so that the trace has no first step
+        timer = bench.timer_of(ready)
+        _, state = timer.block(call, state, supply, 2)  # warms up, so that the trace has no first step
         return trace(
-            call, state, supply, steps=ready.steps, folder=folder + here, module=parse(ready.compiled.hlo),
-            point=point, worker=bench.worker,
-        )  # fmt: skip
+            call,
+            state,
+            supply,
+            steps=ready.steps,
+            ahead=timer.ahead,
+            folder=folder + here,
+            module=parse(ready.compiled.hlo),
+            point=point,
+            worker=bench.worker,
+        )
 
 
 def trace(
     call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], state: PyTree, batch: PyTree, *, steps: int,
-    folder: str | Path, module: Module, point: str, worker: str,
+    folder: str | Path, module: Module, point: str, worker: str, ahead: int | None = None,
     fence: Callable[[PyTree], PyTree] = jax.block_until_ready,
 ) -> ProfileRecord:  # fmt: skip
     """Runs `steps` dependent steps and a fence under the profiler. The step must have run before.
@@ -72,6 +81,7 @@ def trace(
 
     Args:
       folder: two folders below the run's, such as <run>/profiles/<point>; created if missing.
+      ahead: the most steps in flight, as in `Timer`.
       module: the compiled step; an empty one for a step that is not one program.
 
     Raises:
@@ -82,8 +92,10 @@ def trace(
     options.python_tracer_level = 0  # tracing each Python call would slow down the steps
     with jax.profiler.trace(folder, create_perfetto_trace=True, profiler_options=options):
         with jax.profiler.TraceAnnotation(STEPS):
+            in_flight = InFlight(ahead, fence)
             for _ in range(steps):
                 state, metrics = call(state, batch)
+                in_flight.add(state, metrics)
             fence((state, metrics))
     # The newest: an earlier, interrupted run may have left a trace in this folder.
     planes = max(folder.glob("plugins/profile/*/*.xplane.pb"), key=lambda path: path.stat().st_mtime_ns)

@@ -200,7 +200,6 @@ class TargetStudy:
         setup = Setup(
             module=MODULE, platform=self.machine["platform"], devices=devices, order=tuple(free_cores()),
             environment=plan.KEEP_MEMORY,
-            concurrent_collectives=1,  # the fewest threads; a step that needs more restarts the worker
             worker=f"devices{devices}", machine=self.machine, cache=str((self.folder / "compiled").absolute()),
         )  # fmt: skip
         with contextlib.closing(Worker(setup, logs / f"devices{devices}.log")) as worker:

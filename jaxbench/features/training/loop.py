@@ -20,15 +20,13 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from jaxbench.core.clock import InFlight, run_ahead
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Dataset, PyTree, TrainWorkload
 from jaxbench.features.training.checkpoint import Restored, Writer, to_host
 from jaxbench.features.training.folder import Session, TimeLedger
 from jaxbench.features.training.metrics import EpochMeans, Evaluator, MetricLog, NoiseMeter
 from jaxbench.features.training.plan import Plan
-from jaxbench.hlo.collective_counts import concurrent_collectives
-from jaxbench.hlo.module import parse
-from jaxbench.machine.start import require_threads
 from jaxbench.measure.arm import compiler_options
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup
@@ -131,10 +129,7 @@ class TrainLoop:
         self, workload: TrainWorkload, program: Program, ledger: TimeLedger, *, plan: Plan, data: Dataset,
         restored: Restored, session: Session,
     ):  # fmt: skip
-        """Creates and places the state, and compiles step and evaluation.
-
-        Raises MoreCollectives if the step could hang because this process has too few threads for its collectives.
-        """
+        """Creates and places the state, and compiles step and evaluation."""
         options = compiler_options(session.levers, program)
         self.clock = Clock(restored.progress.get("elapsed_s", 0.0), restored.progress.get("compile_s", 0.0))
         self.program, self.plan, self.data, self.ledger = program, plan, data, ledger
@@ -151,10 +146,10 @@ class TrainLoop:
             with self.clock.compiling(), ledger.doing("compile"):
                 # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.
                 compiled = program.step.lower(self.state, batch).compile(options or None)
-        require_threads(program.mesh.size, concurrent_collectives(parse(compiled.as_text())))
         self._step: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]] = compiled
         host = self._host_state()  # a collective in several processes: all of them call it
         self.step = ledger.step = int(host.step)
+        self._in_flight = InFlight(run_ahead(program.mesh.local_devices))
         self._newest: Any = None  # something that the newest step returned
         device = program.mesh.devices.flat[0]
         with self.clock.compiling(), ledger.doing("compile"):
@@ -220,6 +215,7 @@ class TrainLoop:
             with jax.set_mesh(self.program.mesh):
                 batch = self._batch(rows)
                 self.state, metrics = self._step(self.state, batch)
+                self._in_flight.add(self.state, metrics)
             self._newest = metrics["loss"]
             self.step += 1
             self.ledger.step = self.step

@@ -12,16 +12,14 @@ process that is alive but stuck. The others would wait for it forever in a colle
 from __future__ import annotations
 
 import dataclasses
-import os
 import signal
 import socket
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
 
 from ml_collections import ConfigDict
 from rich.console import Console
@@ -29,12 +27,12 @@ from rich.console import Console
 from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.core import plan
-from jaxbench.errors import MoreCollectives, UserError
+from jaxbench.errors import UserError
 from jaxbench.features.training.checkpoint import saved_steps
 from jaxbench.features.training.folder import CHECKPOINTS, process_begun_ns
 from jaxbench.features.training.loop import Stop, of_signals
 from jaxbench.features.training.train import ProcessRole, code_of, levers_of, take
-from jaxbench.features.training.worker import NEWS, Beat, Done, Fault, NeedThreads, Say, StopBy
+from jaxbench.features.training.worker import NEWS, Beat, Done, Fault, Say, StopBy
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
 from jaxbench.processes import client, launch
@@ -162,7 +160,7 @@ class Team:
             child.close()
 
     def run(self, stop: Stop, console: Console) -> int:
-        """The exit code of the first process, once all have ended without a fault. Raises Lost and MoreCollectives."""
+        """The exit code of the first process, once all have ended without a fault. Raises Lost."""
         forwarded = False
         while len(self._done) < len(self._children):
             if stop.name and not forwarded:  # to all: they agree on a step, whichever hears it first
@@ -191,8 +189,6 @@ class Team:
             case Done(code=code):
                 self._done[number] = code
                 self._watch.done(number)
-            case NeedThreads(collectives=count):
-                raise MoreCollectives(count)
             case Fault() as fault:
                 # An error of JAX may follow from the loss of another process; an error of the model does not.
                 explains = 1 if fault.own else 3
@@ -244,31 +240,6 @@ class Team:
         return ": it was stopped, as by SIGSTOP" if self._children[number].stopped else ""
 
 
-VARIABLE = "JAXBENCH_CONCURRENT_COLLECTIVES"  # passes the number of collectives to the new process
-
-
-@dataclass(frozen=True)
-class Before:
-    """This process before it starts devices, which pins it to cores and sets environment variables of XLA."""
-
-    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
-    cores: set[int] | None = field(
-        default_factory=lambda: os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
-    )
-
-    def restart(self, collectives: int, workdir: Path, console: Console) -> NoReturn:
-        """Runs the same command again in `workdir`, with threads for `collectives` collectives. Does not return."""
-        text = f"{collectives} collectives of the step can wait at once: starting again with threads for them."
-        console.print(text, highlight=False, soft_wrap=True)
-        console.file.flush()
-        if self.cores is not None:  # this process is pinned by now, and its successor would inherit the pins
-            os.sched_setaffinity(0, self.cores)
-        command = [sys.executable, *sys.orig_argv[1:]]
-        if f"--workdir={workdir}" not in command:  # the default is named by the time, so it would be another folder
-            command.append(f"--workdir={workdir}")
-        os.execve(sys.executable, command, {**self.environment, VARIABLE: str(collectives)})
-
-
 @dataclass(frozen=True)
 class Faults:
     """The handling of lost processes.
@@ -302,15 +273,14 @@ def train(
     parallel.load(str(config.train.strategy))
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     levers_of(settings)  # refused here, before a process starts
-    machine, before = manifest_lib.probe(settings.platform), Before()
+    machine = manifest_lib.probe(settings.platform)
     if followers:
         machine = launch.all_hosts(followers, machine | Machine(free_cores=free_cores()), experiment, config)
     devices, processes = devices_and_processes(settings, machine, config.train.batch)
     command = ("jaxbench", *sys.argv[1:])
     setup = Setup(
         platform=machine["platform"], devices=devices,
-        concurrent_collectives=int(os.environ.get(VARIABLE, start.CONCURRENT_COLLECTIVES)), experiment=experiment,
-        config=config_lib.plain(config), machine=machine,
+        experiment=experiment, config=config_lib.plain(config), machine=machine,
         train=TrainSetup(workdir=str(workdir), command=command, begun_ns=process_begun_ns()),
     )  # fmt: skip
     try:
@@ -319,8 +289,6 @@ def train(
         if faults.elastic:
             raise UserError("--elastic is for several processes: add --config.mesh.processes=2, for example.")
         return code_of(take(setup, console, ProcessRole()))
-    except MoreCollectives as error:
-        before.restart(error.count, workdir, console)
     except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint
         text = f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
         console.print(text, highlight=False, soft_wrap=True)
@@ -342,8 +310,6 @@ def _together(
             try:
                 with Team(setup, slots, limit_s=faults.timeout_s, logs=Path(logs), followers=followers) as team:
                     return team.run(stop, console)
-            except MoreCollectives as error:  # the workers are new processes each time, so this one can stay
-                setup = replace(setup, concurrent_collectives=error.count)
             except Lost as lost:
                 losses += 1
                 left = _left(slots, lost, followers, batch=batch, share=share)

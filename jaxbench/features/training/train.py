@@ -239,11 +239,10 @@ def _print_end(console: Console, result: TrainResult, plan: Plan) -> None:
 
 
 def take(setup: Setup, console: Console, role: ProcessRole) -> TrainResult:
-    """Starts the devices and trains. Raises UserError, and MoreCollectives when this process needs more threads."""
-    threads, place = setup.concurrent_collectives, setup.world
-    assert threads is not None and setup.train is not None
+    """Starts the devices and trains. Raises UserError."""
+    assert setup.train is not None
     with native_log.aside():  # notices that XLA prints while it starts are dropped
-        devices = start.start(setup.platform, setup.devices, concurrent_collectives=threads, place=place)
+        devices = start.start(setup.platform, setup.devices, place=setup.world)
     result = trained(setup.experiment, setup.config, setup.train, devices, setup.machine, console, role)
     console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
     return result

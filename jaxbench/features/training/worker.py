@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from jaxbench.errors import MoreCollectives, UserError
+from jaxbench.errors import UserError
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.processes.messages import Message, Setup, line_of, message_of
 from jaxbench.processes.server import follow
@@ -55,12 +55,6 @@ class Done(Message):
     code: int
 
 
-class NeedThreads(Message):
-    """The process must be replaced by one with threads for this number of collectives."""
-
-    collectives: int
-
-
 class Fault(Message):
     """The training failed here. own: the loss of another process does not explain it. user: by a UserError."""
 
@@ -70,8 +64,8 @@ class Fault(Message):
     user: bool
 
 
-News = Beat | Say | Done | NeedThreads | Fault
-NEWS: tuple[type[Message], ...] = (Beat, Say, Done, NeedThreads, Fault)
+News = Beat | Say | Done | Fault
+NEWS: tuple[type[Message], ...] = (Beat, Say, Done, Fault)
 
 
 class Sender:
@@ -107,19 +101,16 @@ def serve(lines: Iterator[str], send: Sender) -> None:
     if setup.platform == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
         here = setup.world.devices_here if setup.world else None
         pin_to_cores(here or setup.devices, setup.order)
-    try:
-        from rich.console import Console
+    from rich.console import Console
 
-        from jaxbench.features.training.loop import Stop
-        from jaxbench.features.training.train import ProcessRole, code_of, take
+    from jaxbench.features.training.loop import Stop
+    from jaxbench.features.training.train import ProcessRole, code_of, take
 
-        role = training.role = ProcessRole(stop=Stop())
-        threading.Thread(target=_listen, args=(lines, role.stop), daemon=True).start()
-        width, terminal = setup.train.width, setup.train.terminal
-        console = Console(file=Said(send), width=width, force_terminal=terminal, markup=False)
-        send(Done(code=code_of(take(setup, console, role))))
-    except MoreCollectives as error:
-        send(NeedThreads(collectives=error.count))
+    role = training.role = ProcessRole(stop=Stop())
+    threading.Thread(target=_listen, args=(lines, role.stop), daemon=True).start()
+    width, terminal = setup.train.width, setup.train.terminal
+    console = Console(file=Said(send), width=width, force_terminal=terminal, markup=False)
+    send(Done(code=code_of(take(setup, console, role))))
 
 
 def _fault(error: BaseException) -> Fault:

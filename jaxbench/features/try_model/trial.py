@@ -48,7 +48,6 @@ from jaxbench.workloads import inspection
 from jaxbench.workloads.adapters import flax_models
 
 DEVICES = (1, 2, 8)
-CONCURRENT_COLLECTIVES = 16  # a process with threads for fewer would have to be restarted
 BATCH = 16  # examples, all devices together
 PROCESSES = 2  # each needs the memory of a model and of its reference
 RIGHT, WRONG, CANNOT, ERROR = "right", "wrong", "cannot", "error"
@@ -71,7 +70,7 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())  # refuses bad settings at once
     setup = Setup(
         platform="cpu", devices=max(DEVICES), experiment=absolute(experiment), worker="try",
-        config=config_lib.plain(config), concurrent_collectives=CONCURRENT_COLLECTIVES,
+        config=config_lib.plain(config),
     )  # fmt: skip
     forks = ForkServers(["jaxbench.features.ablations.bench"])
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads, closing(forks):

@@ -18,7 +18,7 @@ from workload_cases import TINY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.errors import MoreCollectives, Unsupported, UserError
+from jaxbench.errors import Unsupported, UserError
 from jaxbench.features.training import run
 
 HYBRID = {"train.strategy": "hybrid", "lever.mesh": "data=2,tensor=2"}
@@ -103,41 +103,6 @@ def test_a_loss_that_cannot_take_the_batch_in_pieces_is_refused_as_by_run(built)
     built("contrastive", **model)  # its loss gathers the other devices' examples
     with pytest.raises(Unsupported, match="compares all examples of a batch with each other"):
         built("contrastive", **model, **{"lever.accumulate": "2"})
-
-
-def test_a_step_with_too_few_threads_is_refused_before_it_can_hang(tmp_path, monkeypatch):
-    monkeypatch.setenv("NPROC", "9")  # one more than devices: none may wait
-    with pytest.raises(MoreCollectives, match="2 collectives"):
-        train_toy(tmp_path, strategy="shard_map")
-    monkeypatch.setenv("NPROC", "23")
-    assert train_toy(tmp_path, strategy="shard_map", epochs=1).finished
-
-
-def test_such_a_step_is_trained_by_another_process_with_threads_for_it(tmp_path, monkeypatch):
-    started, replaced = [], []
-
-    def too_few(*about, **more):
-        raise MoreCollectives(53)
-
-    def execve(*process):
-        replaced.append(process)
-        raise SystemExit
-
-    monkeypatch.setattr(run.manifest_lib, "probe", lambda platform: MACHINE)
-    monkeypatch.setattr(run.start, "start", lambda *_, **about: started.append(about) or jax.devices()[:1])
-    monkeypatch.setattr("jaxbench.features.training.train.train", too_few)
-    monkeypatch.setattr(run.os, "execve", execve)
-    monkeypatch.setattr(run.sys, "orig_argv", ["python", "-m", "jaxbench", "train", "mlp"])
-    config = config_lib.compose("mlp", discovery.load_experiment("mlp"), TINY)
-    with pytest.raises(SystemExit):
-        run.train("mlp", config, tmp_path / "new", Console(file=io.StringIO()))
-    ((_, command, environment),) = replaced
-    assert command[1:] == ["-m", "jaxbench", "train", "mlp", f"--workdir={tmp_path / 'new'}"]
-    for name in os.environ.keys() ^ environment.keys():
-        monkeypatch.setenv(name, environment[name])
-    with pytest.raises(SystemExit):
-        run.train("mlp", config, tmp_path / "new", Console(file=io.StringIO()))
-    assert [about["concurrent_collectives"] for about in started] == [run.start.CONCURRENT_COLLECTIVES, 53]
 
 
 def test_micro_batches_that_do_not_divide_are_refused(tmp_path):
