@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from jaxbench.analysis.roofline import FLOP, SLACK, Demand, Utilisation
 from jaxbench.core.schema import RoundRecord
 from jaxbench.digits import digits
 from jaxbench.levers import PART
+from jaxbench.statistics import core_speeds
 from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.statistics.timing import LoopTime, Timing, taken_by, wall_s
 
@@ -64,7 +66,14 @@ def why_contended(point: MeasuredPoint, record: RoundRecord) -> str:
     fed = point.levers.get("input", "device") != "device" or point.source
     if record.cpus == 1 and point.devices == 1 and not fed and share < LEAST_CPU_SHARE:
         return f"its process ran for only {100 * share:.0f} % of the time"
-    return next((f"{who} took {100 * share:.0f} % of its CPUs" for who, share in taken_by(record).items()), "")
+    taken = (f"{who} took {100 * share:.0f} % of its CPUs" for who, share in taken_by(record).items())
+    slow = core_speeds.slow_cores(record, core_speeds.best(point.every_round))
+    return next(chain(taken, (slow_core(cpu, ratio) for cpu, ratio in slow.items())), "")
+
+
+def slow_core(cpu: int, ratio: float) -> str:
+    """A clause on a core that was slow for a while. No counter of the kernel shows why."""
+    return f"CPU {cpu} was {ratio:.1f} times slower than at its best (another tenant of its core, or a lower clock)"
 
 
 def _taken(rounds: Sequence[RoundRecord], name: str) -> float:

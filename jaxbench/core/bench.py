@@ -29,6 +29,8 @@ from jaxbench.core.program import Program, TrainState, jit_once
 from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, RoundRecord, Verdict
 from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.levers import EXECUTION, INPUT, PART
+from jaxbench.machine import cores
+from jaxbench.machine.core_speed import probe_of
 from jaxbench.machine.mesh import on_host
 from jaxbench.measure import first_step, memory, step_facts
 from jaxbench.measure.arm import Arms, build_program, compiler_options, require_options
@@ -229,6 +231,7 @@ class Bench(Compiler):
         self._drawn: dict[int, Batch] = {}  # the batch on a CPU, by batch size
         self._keeps_arrays = True  # the three above, until a step might need their memory
         self._probes: dict[int, Probe] = {}  # by device count
+        self._speeds = probe_of(cores.affinity()) if devices[0].platform == "cpu" else None
 
     def carry_out(self, request: Request) -> Message | None:
         """The answer to a request that only this kind of bench understands; None for all others."""
@@ -437,7 +440,7 @@ class Bench(Compiler):
         if self.device.platform == "cpu":
             if len(local) not in self._probes:
                 self._probes[len(local)] = Probe(local)
-            timer = dataclasses.replace(timer, probe=self._probes[len(local)])
+            timer = dataclasses.replace(timer, probe=self._probes[len(local)], speeds=self._speeds)
         if ready.point.levers.get(PART.name) != "inference":
             return timer
         # A block of one step is a latency. The fewest rounds of a run need enough of them for a percentile.

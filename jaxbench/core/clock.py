@@ -25,6 +25,7 @@ import numpy as np
 
 from jaxbench.core.workload import PyTree
 from jaxbench.machine import cores
+from jaxbench.machine.core_speed import CoreSpeeds
 from jaxbench.machine.cores import LoadCounters
 
 COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"  # JAX records one for each program that XLA compiles
@@ -51,7 +52,13 @@ class Round:
     others_s: tuple[float, ...] = ()
     steal_s: tuple[float, ...] = ()
     cpus: int = 0
+    system_s: tuple[float, ...] = ()
+    waits: tuple[int, ...] = ()
+    faults: tuple[int, ...] = ()
     probe_s: tuple[float, ...] = ()
+    cores: tuple[int, ...] = ()
+    core_product_s: tuple[tuple[float, ...], ...] = ()
+    core_copy_s: tuple[tuple[float, ...], ...] = ()
     warmup_steps: int = 0
 
 
@@ -106,6 +113,7 @@ class Timer:
       ahead: the most steps in flight (`run_ahead`); None: no limit.
       before, after: read the load of the machine, outside the timed span of a block.
       probe: seconds of a fixed piece of work, done before each timed block; None: there is none.
+      speeds: the speed of each core, read before each timed block and after the last; None: it is not read.
       barrier: waits for the other processes that run the step, so that all begin a block together.
       broadcast: a decision of this process -> that of the leader. If each decided by its own clock, one process could
         run a step that the others do not, and wait for them forever.
@@ -121,6 +129,7 @@ class Timer:
     before: Callable[[], LoadCounters] = cores.load_before
     after: Callable[[], LoadCounters] = cores.load_after
     probe: Callable[[], float] | None = None
+    speeds: Callable[[], CoreSpeeds] | None = None
     barrier: Callable[[], None] = lambda: None
     broadcast: Callable[[bool], bool] = lambda value: value
 
@@ -211,20 +220,25 @@ class Timer:
             settled = repeated or self.broadcast(agree)
         times: list[float] = []
         probe_s: list[float] = []
+        speeds: list[CoreSpeeds] = []
         samples: list[tuple[LoadCounters, LoadCounters]] = []
         with jax.transfer_guard(guard), count_compilations() as compilations:
             # In turns, so that a drift of the machine moves both clocks alike.
             for count in self.blocks * ((steps, 2 * steps) if double else (steps,)):
+                if self.speeds is not None:
+                    speeds.append(self.speeds())
                 if self.probe is not None:
                     probe_s.append(self.probe())
                 before = self.before()  # after the probe, which is not the block's load
                 seconds, state = self.block(step, state, batch, count)
                 samples.append((before, self.after()))
                 times.append(seconds)
+            if self.speeds is not None:
+                speeds.append(self.speeds())
         measured = Round(
             block_s=tuple(times[:: 2 if double else 1]), double_block_s=tuple(times[1::2]) if double else (),
             warmup_block_s=tuple(warmup), settled=settled, compilations=len(compilations), probe_s=tuple(probe_s),
-            warmup_steps=warmup_steps, **loads(samples),
+            warmup_steps=warmup_steps, **_core_speeds(speeds), **loads(samples),
         )  # fmt: skip
         return measured, state
 
@@ -234,6 +248,9 @@ def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any
     load: dict[str, Any] = {
         "cpu_s": tuple(b.cpu_s - a.cpu_s for a, b in samples),
         "switches": tuple(b.switches - a.switches for a, b in samples),
+        "system_s": tuple(b.system_s - a.system_s for a, b in samples),
+        "waits": tuple(b.waits - a.waits for a, b in samples),
+        "faults": tuple(b.faults - a.faults for a, b in samples),
         "cpus": samples[0][0].cpus,
     }
     if busy := _between([(a.busy_s, b.busy_s) for a, b in samples]):
@@ -241,6 +258,22 @@ def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any
     if steal := _between([(a.steal_s, b.steal_s) for a, b in samples]):
         load["steal_s"] = steal
     return load
+
+
+def _core_speeds(readings: Sequence[CoreSpeeds]) -> dict[str, Any]:
+    """Readings around the blocks of a round, as the fields of `Round`: for each block the slower of the reading before
+    it and the one after it, because a neighbour may come or go during a block."""
+    if not readings:
+        return {}
+
+    def slower(times: Sequence[tuple[float, ...]]) -> tuple[tuple[float, ...], ...]:
+        return tuple(tuple(map(max, a, b)) for a, b in zip(times, times[1:], strict=False))
+
+    return {
+        "cores": readings[0].cpus,
+        "core_product_s": slower([each.product_s for each in readings]),
+        "core_copy_s": slower([each.copy_s for each in readings]),
+    }
 
 
 def _between(readings: Sequence[tuple[float | None, float | None]]) -> tuple[float, ...]:

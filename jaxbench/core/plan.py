@@ -40,11 +40,12 @@ class Point(StepPlace):
     platform: str = ""
     processes: int = 1  # the number of processes that run it together
     part_of: int = 0  # of the ablation "alone", in which one device does its share of a step on n devices: n; else 0
+    apart: bool = False  # of the ablation "processes": each of its trainings has cores of its own
     memory_share: float = 0.0  # the share of an accelerator's memory for each process; 0: JAX's default
 
     def to_json(self) -> dict[str, Any]:
         """The fields of the point, as in its record."""
-        not_sent = ("platform", "processes", "part_of", "memory_share")
+        not_sent = ("platform", "processes", "part_of", "apart", "memory_share")
         return {name: value for name, value in asdict(self).items() if name not in not_sent}
 
     def worker(self) -> tuple[str, Setup]:
@@ -69,6 +70,8 @@ class Point(StepPlace):
         if self.part_of > self.devices:  # the program is built for all n devices, and one of them runs, on one core
             one_core = Setup(platform="cpu", devices=self.part_of, cores=1, environment=KEEP_MEMORY)
             return f"cpu1of{self.part_of}", one_core
+        if self.apart:
+            return f"cpu{self.devices}x{setup.trainings}", replace(setup, environment=KEEP_MEMORY, own_cores=True)
         name = f"cpu{self.devices}" + (f"-{self.processes}processes" if self.processes > 1 else suffix)
         return name, replace(setup, environment=KEEP_MEMORY)
 

@@ -280,6 +280,16 @@ class RoundRecord(Line):
     # Seconds of a fixed product on each of the point's cores, right before each timed block, in the same order. () in
     # older records, and on accelerators
     probe_s: tuple[NonNegative, ...] = ()
+    # The load of each timed block, further counts: () in older records. `cpu_s` is user and system time.
+    system_s: tuple[NonNegative, ...] = ()
+    waits: tuple[Count, ...] = ()  # voluntary context switches
+    faults: tuple[Count, ...] = ()  # page faults without a disk
+    # The speed of each core of the point, alone: processor seconds of a fixed product in the first cache, and of a
+    # fixed copy beyond the second, block x core, the slower of the readings before and after a block. () in older
+    # records, and on accelerators
+    cores: tuple[Count, ...] = ()  # their numbers
+    core_product_s: tuple[tuple[NonNegative, ...], ...] = ()
+    core_copy_s: tuple[tuple[NonNegative, ...], ...] = ()
     # Checks of the state after the round: all of them in the first and the last round, otherwise only failed ones
     checks: tuple[Verdict, ...] = ()
     loss_after: float | None = None  # the loss of that state on the timed batch; None if not all was checked
@@ -297,9 +307,13 @@ class RoundRecord(Line):
         times = self.process_block_s
         if times and tuple(max(block) for block in zip(*times, strict=True)) != self.block_s:
             raise ValueError("block_s is not the slowest of process_block_s")
-        for name in ("cpu_s", "switches", "others_s", "steal_s", "probe_s"):
+        by_block = "cpu_s switches system_s waits faults others_s steal_s probe_s core_product_s core_copy_s"
+        for name in by_block.split():
             if (count := len(getattr(self, name))) not in (0, len(self.block_s) + len(self.double_block_s)):
                 raise ValueError(f"{name} has {count} values, not one for each timed block")
+
+        if any(len(block) != len(self.cores) for block in (*self.core_product_s, *self.core_copy_s)):
+            raise ValueError(f"core_product_s and core_copy_s have not one number for each of {len(self.cores)} cores")
 
     @property
     def steps_made(self) -> int:

@@ -21,7 +21,7 @@ def physical_cores(allowed: set[int] | None = None, topology: Path = CPUS) -> li
     """One logical CPU of each physical core that this process may use, in order."""
     # Two hardware threads share the arithmetic units of their core, so two "devices" on them would be as fast as one.
     seen: dict[frozenset[int], int] = {}
-    for cpu in sorted(_affinity() if allowed is None else allowed):
+    for cpu in sorted(affinity() if allowed is None else allowed):
         seen.setdefault(siblings(cpu, topology), cpu)  # siblings identify their core, so the first thread of each stays
     return sorted(seen.values())
 
@@ -60,7 +60,7 @@ def last_level_cache_bytes() -> int | None:
     """The sum of the last-level caches of the CPUs of this process; None if the system does not report them."""
     caches: dict[tuple[int, str], int] = {}
     try:
-        for cpu in _affinity():
+        for cpu in affinity():
             for index in (CPUS / f"cpu{cpu}" / "cache").glob("index*"):
                 level, shared = (int((index / "level").read_text()), (index / "shared_cpu_list").read_text().strip())
                 if (index / "type").read_text().strip() != "Instruction":
@@ -72,7 +72,8 @@ def last_level_cache_bytes() -> int | None:
     return sum(size for (level, _), size in caches.items() if level == last) or None
 
 
-def _affinity() -> set[int]:
+def affinity() -> set[int]:
+    """The CPUs that this process may use; all where the OS cannot pin."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
@@ -120,6 +121,7 @@ class LoadCounters:
     Attributes:
       cpu_s: processor time of this process, all threads, in user and system mode.
       switches: involuntary context switches of the threads of this process.
+      system_s: the part of cpu_s in system mode. waits: voluntary context switches. faults: page faults without a disk.
       busy_s, steal_s: summed over the CPUs that this process may use: the seconds in which any process ran, and in
         which the hypervisor ran another machine. None if the system does not report them. steal_s is None also while it
         is 0 on every CPU since the system started: there is no hypervisor, or it does not report steal.
@@ -131,6 +133,9 @@ class LoadCounters:
     busy_s: float | None
     steal_s: float | None
     cpus: int
+    system_s: float = 0.0
+    waits: int = 0
+    faults: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,18 +176,29 @@ def load_after() -> LoadCounters:
     return _load(*_system_load(), own=own)
 
 
-def _load(busy_s: float | None, steal_s: float | None, cpus: int, own: tuple[float, int] | None = None) -> LoadCounters:
-    cpu_s, switches = own or _own_load()
-    return LoadCounters(cpu_s=cpu_s, switches=switches, busy_s=busy_s, steal_s=steal_s, cpus=cpus)
+def _load(
+    busy_s: float | None, steal_s: float | None, cpus: int, own: tuple[float, resource.struct_rusage] | None = None
+) -> LoadCounters:
+    cpu_s, used = own or _own_load()
+    return LoadCounters(
+        cpu_s=cpu_s,
+        switches=used.ru_nivcsw,
+        busy_s=busy_s,
+        steal_s=steal_s,
+        cpus=cpus,
+        system_s=used.ru_stime,
+        waits=used.ru_nvcsw,
+        faults=used.ru_minflt,
+    )
 
 
-def _own_load() -> tuple[float, int]:
-    return time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+def _own_load() -> tuple[float, resource.struct_rusage]:
+    return time.process_time(), resource.getrusage(resource.RUSAGE_SELF)
 
 
 def _system_load() -> tuple[float | None, float | None, int]:
     """(busy seconds, steal seconds, number) of the CPUs that this process may use."""
-    allowed, times = _affinity(), cpu_times()
+    allowed, times = affinity(), cpu_times()
     if not allowed <= times.keys():
         return None, None, len(allowed)
     mine = [times[cpu] for cpu in allowed]

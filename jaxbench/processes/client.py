@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from jaxbench.core.schema import CaseRecord, PointRecord, Record, RoundRecord, Verdict
 from jaxbench.machine import source, start
@@ -227,17 +227,24 @@ def setups(setup: Setup) -> list[Setup]:
     """The setup of each process of a worker.
 
     Each process has an equal share of the devices; of accelerators, it has one. Instead, `trainings` is the number of
-    processes that train at the same time, each on all devices.
+    processes that train at the same time, each on all devices; with `own_cores` each takes other cores first.
     """
     if setup.processes == setup.trainings == 1:
         return [setup]
     address, count = start.free_address(), max(setup.trainings, setup.processes)
     if setup.trainings > 1:
         places = [Position(address=address, processes=count, process=i) for i in range(count)]
-        return [dataclasses.replace(setup, co_runners=place) for place in places]
+        orders = [_rotated(setup.order, i * setup.devices) if setup.own_cores else setup.order for i in range(count)]
+        pairs = zip(places, orders, strict=True)
+        return [dataclasses.replace(setup, co_runners=place, order=order) for place, order in pairs]
     devices = [None if setup.platform == "cpu" else i for i in range(count)]  # of one host, each process has its own
     places = [Position(address=address, processes=count, process=i, device=device) for i, device in enumerate(devices)]
     return [dataclasses.replace(setup, world=place) for place in places]
+
+
+def _rotated(order: tuple[int, ...], by: int) -> tuple[int, ...]:
+    by %= max(1, len(order))
+    return (*order[by:], *order[:by])
 
 
 def merged(answers: Sequence[object], cpus: Sequence[Hashable] = ()) -> object:
@@ -289,12 +296,28 @@ def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundReco
         steal_s=_over(sum, [_by_block(statistics.mean, those, "steal_s") for those in groups]),
         others_s=_over(sum, [_others_s(those) for those in groups]),
         switches=tuple(map(int, _by_block(sum, rounds, "switches"))), cpu_s=_by_block(sum, rounds, "cpu_s"),
+        waits=tuple(map(int, _by_block(sum, rounds, "waits"))),
+        faults=tuple(map(int, _by_block(sum, rounds, "faults"))),
+        system_s=_by_block(sum, rounds, "system_s"), **_core_speeds(rounds),
         block_s=_by_block(max, rounds, "block_s"), double_block_s=_by_block(max, rounds, "double_block_s"),
         warmup_block_s=_by_block(max, rounds, "warmup_block_s"), loop_s=_by_block(max, rounds, "loop_s"),
         double_loop_s=_by_block(max, rounds, "double_loop_s"), probe_s=_by_block(max, rounds, "probe_s"),
     )  # fmt: skip
     merged_round.validate()  # `replace` does not, and the blocks come from other processes
     return merged_round
+
+
+def _core_speeds(rounds: Sequence[RoundRecord]) -> dict[str, Any]:
+    """The speeds of the cores of all processes, one process after the other; {} if one has none."""
+    # Processes that share cores read them one after the other too, so each of their readings stands for itself.
+    if not all(each.cores for each in rounds):
+        return {}
+    names = ("core_product_s", "core_copy_s")
+    of_each = {name: [getattr(each, name) for each in rounds] for name in names}
+    return {
+        "cores": tuple(core for each in rounds for core in each.cores),
+        **{name: tuple(sum(block, ()) for block in zip(*of_each[name], strict=True)) for name in names},
+    }
 
 
 def _alike(kind: type[Kind], records: Sequence[object]) -> list[Kind]:

@@ -66,6 +66,7 @@ class Setup(Message):
     order: tuple[int, ...] = ()  # the cores to take first: those that are least loaded
     processes: int = 1  # of the group
     trainings: int = 1  # at the same time, each on all devices
+    own_cores: bool = False  # each of the trainings has CPU cores of its own
     world: Position | None = None  # in the process group
     co_runners: Position | None = None  # among concurrent trainings
     source: dict[str, str] | None = None  # the copy of this package to run, as in `source.of`; None: the parent's

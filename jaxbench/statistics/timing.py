@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxbench.core.schema import CaseRecord, PointRecord, Record, RoundRecord
 from jaxbench.digits import digits
-from jaxbench.statistics import turns
+from jaxbench.statistics import core_speeds, turns
 from jaxbench.statistics.bootstrap import (
     ASSUMED,
     MIN_PROCESSES,
@@ -288,6 +288,14 @@ def taken_by(about: RoundRecord) -> dict[str, float]:
     return {who: s / cpu_time for who, s in spent.items() if cpu_time and s > max(rounding_s, MOST_TAKEN * cpu_time)}
 
 
+def best_speeds(rounds: Iterable[RoundRecord]) -> dict[int, core_speeds.Best]:
+    """The best speed of each CPU, by session: another start of a run may meet the machine in another state."""
+    by_session: dict[int, list[RoundRecord]] = {}
+    for each in rounds:
+        by_session.setdefault(session(each), []).append(each)
+    return {number: core_speeds.best(of) for number, of in by_session.items()}
+
+
 def enough(rounds: int, workers: Iterable[str]) -> bool:
     """Whether these rounds of a point, by these processes, give an interval that knows how processes differ."""
     return rounds >= LEAST_LEFT and len({*workers}) >= MIN_PROCESSES
@@ -299,13 +307,19 @@ def counted(
     """The rounds of each CPU point of a run with automatic rounds that its statistics use.
 
     A contended round measured the program and a neighbour together, and an efficiency is about the program. What a
-    neighbour takes is counted apart from the time of the program, so leaving rounds out does not select fast ones. A
-    round is left out for all points if it is contended for one: a process that is pinned to one CPU does not see the
+    neighbour takes is counted apart from the time of the program, so leaving rounds out does not select fast ones. The
+    same holds for the speed of the cores: it is that of a fixed product between the blocks. A round is left out for all points if it is contended for one: a process that is pinned to one CPU does not see the
     neighbour on the next, which slows it down, too. All rounds count if a claiming point would not keep enough.
 
     claiming: the points that efficiencies rest on: neither oversubscribed nor ablations.
     """
-    out = {(session(each), each.round) for name in claiming for each in rounds[name] if taken_by(each)}
+    best = best_speeds(each for name in claiming for each in rounds[name])
+    out = {
+        (session(each), each.round)
+        for name in claiming
+        for each in rounds[name]
+        if taken_by(each) or core_speeds.slow_cores(each, best[session(each)])
+    }
     left = {name: tuple(each for each in of if (session(each), each.round) not in out) for name, of in rounds.items()}
     if all(enough(len(left[name]), (each.worker for each in left[name])) for name in claiming):
         return left

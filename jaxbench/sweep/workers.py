@@ -17,7 +17,7 @@ from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.measure import memory
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
-from jaxbench.processes.messages import Answer, Fields, Request
+from jaxbench.processes.messages import Answer, Fields, Request, Setup
 from jaxbench.sweep.job import SweepJob
 
 PROCESS_BYTES = 4.2e8  # of an idle process, before it has a model
@@ -91,10 +91,24 @@ class Workers:
             environment = {name: os.environ.get(name, value) for name, value in kept.items()}
         setup = dataclasses.replace(
             setup, environment={**setup.environment, **environment}, experiment=self._job.experiment,
-            config=self._job.config, order=tuple(self._job.order), source=self._job.source,
+            config=self._job.config, order=self._order(setup), source=self._job.source,
             worker=f"session{self._job.session}/{name}{suffix}",  # new for each process: intervals compare processes
         )  # fmt: skip
         return Worker(setup, log, self._job.followers, self._forks)
+
+    def _order(self, setup: Setup) -> tuple[int, ...]:
+        """The cores that a process takes first. One device takes another core in each set: core k mod n in set k.
+
+        The points on n devices use the first n cores. Cores may differ in speed, and a base that always had the fastest
+        (or the slowest) of them would make every efficiency too low (or too high).
+        """
+        order = tuple(self._job.order)
+        counts = [each.devices for _, each in self._groups.values() if each.devices <= len(order)]
+        used = max(counts, default=1)
+        if setup.platform != "cpu" or setup.trainings > 1 or (setup.cores or setup.devices) != 1:
+            return order
+        first = self.number % used
+        return (*order[first:used], *order[:first], *order[used:])
 
     def wait_ready(self) -> None:
         """Waits until all workers have started."""

@@ -15,18 +15,21 @@ from jaxbench.features.ablations.waterfall import (
     CONTENTION,
     EXTRA_WORK,
     INPUT,
+    RUNTIME,
     SLOWEST_PROCESS,
     SMALLER_BATCH,
     STAGE_WORK,
     TERMS,
+    UNEQUAL,
     UNEXPLAINED,
     Factor,
     Waterfall,
 )
-from jaxbench.statistics import paired_ratio
+from jaxbench.statistics import core_speeds, paired_ratio
 from jaxbench.statistics.bootstrap import Estimate
 
 _TO = {
+    UNEQUAL: "to devices of unequal speed", RUNTIME: "to one runtime for all devices",
     EXTRA_WORK: "to extra work", SMALLER_BATCH: "to a smaller per-device batch", CONTENTION: "to contention",
     STAGE_WORK: "to stages that do more than a K-th of the work", SLOWEST_PROCESS: "to the slowest process",
     BUBBLE: "to the pipeline's bubble", INPUT: "to waiting for input",
@@ -110,7 +113,7 @@ def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
     # On the most devices a loss is largest, and its remedy worth most.
     largest = {name: max(members, key=lambda one: one.point.devices) for name, members in families.items()}
     found = []
-    for factor in (SMALLER_BATCH, CONTENTION, BUBBLE, INPUT, COMMUNICATION):
+    for factor in (SMALLER_BATCH, UNEQUAL, CONTENTION, RUNTIME, BUBBLE, INPUT, COMMUNICATION):
         name = max(largest, key=lambda name: _lost(largest[name], factor), default="")
         if name and _lost(largest[name], factor) >= WORTH and (text := _text(factor, families[name], waterfalls)):
             found.append((_lost(largest[name], factor), f"{name}: {text}"))
@@ -125,7 +128,11 @@ def _text(factor: str, members: Sequence[Waterfall], waterfalls: Sequence[Waterf
     if factor == COMMUNICATION:
         found = "; ".join(filter(None, (_overlap(last), _fewer_bytes(last, waterfalls), _one_payload(last))))
         return f"{found}." if found else ""
-    return {CONTENTION: _shared_machine, BUBBLE: _micro_batches, INPUT: _batches_ahead}[factor](last)
+    other = {
+        UNEQUAL: _unequal, CONTENTION: _shared_machine, RUNTIME: _one_runtime, BUBBLE: _micro_batches,
+        INPUT: _batches_ahead,
+    }  # fmt: skip
+    return other[factor](last)
 
 
 def _lost(one: Waterfall, name: str) -> float:
@@ -185,6 +192,23 @@ def _shared_machine(last: Waterfall) -> str:
         f"contention between the devices costs {points(factor.lost.value)} points {_on(last)}. Each step takes "
         f"{1 / factor.value.value:.2f}x as long when all devices run, before any communication, so overlap or fewer "
         "bytes cannot help."
+    )
+
+
+def _unequal(last: Waterfall) -> str:
+    cpu, ratio = core_speeds.slowest(last.point.rounds)
+    return (
+        f"CPU {cpu} was {ratio:.1f} times slower than the fastest CPU of these devices, and all wait for it: another "
+        "tenant of the same physical core, a lower clock, or a slower kind of core."
+    )
+
+
+def _one_runtime(last: Waterfall) -> str:
+    apart, local = last.row.ablations["processes"].timing.step_s, last.local_s
+    return (
+        f"{last.point.devices} processes of one device each would take {seconds(apart.value)} per step instead of "
+        f"{seconds(local.value)}, before any communication. So one process for all devices costs "
+        f"{points(_lost(last, RUNTIME))} points {_on(last)}, and not the machine (--config.mesh.processes=per_device)."
     )
 
 

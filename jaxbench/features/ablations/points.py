@@ -3,6 +3,7 @@
 
 alone           one device does its share, the others are idle
 local           all devices do their share, and nothing is sent
+processes       as local, but each device has a process of its own (on CPUs)
 schedule        as local, but the stages of a pipeline wait for each other
 communication   the step's collectives, and nothing else
 peak            a large matrix product on every device
@@ -24,6 +25,7 @@ from jaxbench.levers import EXECUTION, INPUT, MESH, PART, REDUCTION, TRAININGS
 from jaxbench.parallel.stage import AXIS as STAGE
 
 ALONE, LOCAL, SCHEDULE, COMMUNICATION = "alone", "local", "schedule", "communication"
+PROCESSES = "processes"
 PEAK, RESIDENT = "peak", "resident"
 LARGER = (2, 4)  # times the batch of the base
 
@@ -79,9 +81,20 @@ def _parts(point: Point) -> list[Point]:
     # A replicated step on one device is its share. Of a sharded one, that share is cut from the program.
     if not parallel.is_replicated(point.strategy):
         return [_part(point, ALONE, devices=1, processes=1, part_of=point.devices), *parts]
+    share = point.global_batch // point.devices
+    parts += [_in_processes(point, share)] if point.platform == "cpu" and point.processes == 1 else []
     if point.scaling == "weak":  # the base itself
         return parts
-    return [_part(point, ALONE, devices=1, processes=1, global_batch=point.global_batch // point.devices), *parts]
+    return [_part(point, ALONE, devices=1, processes=1, global_batch=share), *parts]
+
+
+def _in_processes(point: Point, share: int) -> Point:
+    """As many processes at once as the point has devices, each with one device on a core of its own.
+
+    Unlike `local`, the devices share no runtime: no thread pool, allocator or lock of one process.
+    """
+    alone = _part(point, PROCESSES, devices=1, global_batch=share, apart=True)
+    return dataclasses.replace(alone, levers={**alone.levers, TRAININGS.name: str(point.devices)})
 
 
 def _part(point: Point, part: str, **changed: Any) -> Point:
@@ -97,4 +110,6 @@ def devices_of(point: Point) -> int:
 def is_plain(point: Point) -> bool:
     """Whether its program is a whole step. This includes ablations with a smaller or a larger batch."""
     part = PART.name in point.levers and point.levers[PART.name]
-    return not point.explains or part == "step" or (part == ALONE and parallel.is_replicated(point.strategy))
+    return (
+        not point.explains or part == "step" or (part in (ALONE, PROCESSES) and parallel.is_replicated(point.strategy))
+    )

@@ -26,21 +26,22 @@ from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row, fault
 from jaxbench.levers import ACCUMULATE, MESH, SCHEDULE
 from jaxbench.records.manifest import MachineProfile, Surroundings
-from jaxbench.statistics import paired_ratio
+from jaxbench.statistics import core_speeds, paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.statistics.paired_ratio import SharedTimes
 
 EXTRA_WORK, SMALLER_BATCH, CONTENTION = "extra work", "smaller share", "shared machine"
+UNEQUAL, RUNTIME = "unequal devices", "shared runtime"
 STAGE_WORK, SLOWEST_PROCESS = "work of a stage", "slowest process"
 BUBBLE, INPUT, COMMUNICATION = "pipeline bubble", "waiting for input", "communication"
 UNEXPLAINED = "not explained"
 # Records and comparison.json keep the names above. Sentences and figures use the terms that a reader would search for.
 TERMS = {SMALLER_BATCH: "smaller per-device batch", CONTENTION: "contention", UNEXPLAINED: "unexplained"}
 NAMES = (
-    EXTRA_WORK, SMALLER_BATCH, STAGE_WORK, CONTENTION, SLOWEST_PROCESS, BUBBLE, INPUT, COMMUNICATION,
-    UNEXPLAINED,
+    EXTRA_WORK, SMALLER_BATCH, STAGE_WORK, UNEQUAL, CONTENTION, RUNTIME, SLOWEST_PROCESS, BUBBLE, INPUT,
+    COMMUNICATION, UNEXPLAINED,
 )  # fmt: skip
-PARTS = ("alone", "local", "schedule", "communication")
+PARTS = ("alone", "processes", "local", "schedule", "communication")
 RESIDENT = "resident"  # the ablation of a step that waits for input: the same step with its input on the devices
 COUNTED = 0.005  # two programs do the same work if their FLOPs differ by less than this, relative
 SHARE = 0.05  # a part of the batch is the same work as a device's part of the step if their FLOPs differ by less
@@ -180,8 +181,11 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     whole = row.work / row.point.devices * ratio
     rest = whole / np.prod(list(values.values()), axis=0) if values else whole
     steps = {name: values[name] for name in NAMES if name in values} | {UNEXPLAINED: rest}
-    # Not missing: the base has the same per-device batch, or there are no stages that could wait.
-    needless = {"alone": same_share, "schedule": stages(row.point) == 1}
+    # Not missing: the base has the same per-device batch, or there are no stages that could wait. Older runs, sharded
+    # steps and accelerators have no processes of one device each.
+    needless = {
+        "alone": same_share, "schedule": stages(row.point) == 1, "processes": "processes" not in row.ablations
+    }  # fmt: skip
     missing = [(row, name) for name in PARTS if name not in usable and not needless.get(name)]
     if any(RESIDENT in side.ablations for side in (base, row)):
         missing += [(side, RESIDENT) for side in (base, row) if _fault(side, RESIDENT)]
@@ -224,8 +228,8 @@ def _usable(base: Row, row: Row) -> dict[str, Row]:
 def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """(the factors that can be computed from these times, the known times of the communication).
 
-    times: by name (1 + draws,) seconds: the value, then all draws. The names are one, all, alone, local, schedule,
-      communication; mean: of `local` over its processes; one resident, all resident: with resident input.
+    times: by name (1 + draws,) seconds: the value, then all draws. The names are one, all, alone, processes, local,
+      schedule, communication; mean: of `local` over its processes; one resident, all resident: with resident input.
     """
     n, same = row.point.devices, np.ones_like(times["one"])
     factors: dict[str, np.ndarray] = {}
@@ -246,7 +250,13 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
         factors[BUBBLE] = times["local"] / local  # 1 without stages
         factors[SLOWEST_PROCESS] = mean / times["local"]  # a step lasts as long as its slowest process
         if "alone" in times:
-            factors[CONTENTION] = alone / mean
+            # The slowest device sets the pace of all, and `alone` took turns on them.
+            balance = core_speeds.balance(row.point.rounds)
+            factors[UNEQUAL] = same * (balance if math.isfinite(balance) else 1.0)
+            # Without processes of their own, what one runtime costs its devices is a part of contention.
+            apart = times.get("processes", mean)
+            factors[CONTENTION] = alone / apart / factors[UNEQUAL]
+            factors[RUNTIME] = apart / mean
         seen = all_ - local  # what communication adds to the step: the part that is not hidden
         if "communication" in times:
             seen = np.clip(seen, 0, times["communication"])  # noise can exceed either end

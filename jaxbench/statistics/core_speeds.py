@@ -1,0 +1,63 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""What the speeds of cores say about rounds: which core was slow when, and how unequal the devices of a point were.
+
+A core is compared with its own best speed in the same session. So a machine of unequal cores is no disturbance, and a
+neighbour that no counter of the kernel shows is one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from jaxbench.core.schema import RoundRecord
+
+SLOWED = 1.15  # times a core's best: the fixed product of a quiet core varies by less from block to block
+BEST = 10  # percentile of a core's readings that counts as its best: the very fastest reading is luck
+EQUAL = 0.02  # devices are equal if the slowest is within this of their mean
+LEAST_READINGS = 8  # of a core: with fewer there is no best speed to compare with
+
+Best = Mapping[int, float]  # processor seconds of the fixed product, by CPU
+
+
+def best(rounds: Iterable[RoundRecord]) -> Best:
+    """The best speed of each CPU over all blocks of these rounds; without CPUs that have too few readings."""
+    readings: defaultdict[int, list[float]] = defaultdict(list)
+    for each in rounds:
+        for block in each.core_product_s:
+            for cpu, seconds in zip(each.cores, block, strict=True):
+                readings[cpu].append(seconds)
+    enough = {cpu: of for cpu, of in readings.items() if len(of) >= LEAST_READINGS}
+    return {cpu: float(np.percentile(of, BEST)) for cpu, of in enough.items()}
+
+
+def slow_cores(record: RoundRecord, best_s: Best) -> dict[int, float]:
+    """The CPUs that were slower than their best in the median block of a round, and how many times as slow."""
+    times = dict(zip(record.cores, np.median(record.core_product_s, axis=0), strict=True) if record.cores else ())
+    ratios = {cpu: float(seconds) / best_s[cpu] for cpu, seconds in times.items() if best_s.get(cpu)}
+    return {cpu: ratio for cpu, ratio in ratios.items() if ratio > SLOWED}
+
+
+def balance(rounds: Sequence[RoundRecord]) -> float:
+    """The mean over devices of the time of the fixed product, over that of the slowest device: 1 if all are equal.
+
+    NaN without readings. Each device waits for the slowest in every step, so this is the efficiency that unequal
+    devices leave.
+    """
+    read = [np.median(each.core_product_s, axis=0) for each in rounds if each.core_product_s]
+    if not read or len({len(each) for each in read}) > 1:
+        return float("nan")
+    device_s = np.median(read, axis=0)
+    share = float(np.mean(device_s) / np.max(device_s))
+    return 1.0 if 1 - share < EQUAL else share
+
+
+def slowest(rounds: Sequence[RoundRecord]) -> tuple[int, float]:
+    """(the slowest CPU of a point, how many times as slow as the fastest). Raises ValueError without readings."""
+    read = [(each.cores, np.median(each.core_product_s, axis=0)) for each in rounds if each.core_product_s]
+    if not read:
+        raise ValueError("no round has the speeds of its cores")
+    cores, times = read[0][0], np.median([each for _, each in read], axis=0)
+    return cores[int(np.argmax(times))], float(np.max(times) / np.min(times))
