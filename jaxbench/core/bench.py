@@ -231,7 +231,7 @@ class Bench(Compiler):
         self._drawn: dict[int, Batch] = {}  # the batch on a CPU, by batch size
         self._keeps_arrays = True  # the three above, until a step might need their memory
         self._probes: dict[int, Probe] = {}  # by device count
-        self._speeds = probe_of(cores.affinity()) if devices[0].platform == "cpu" else None
+        self._speeds = probe_of(sorted(cores.affinity())) if devices[0].platform == "cpu" else None
 
     def carry_out(self, request: Request) -> Message | None:
         """The answer to a request that only this kind of bench understands; None for all others."""

@@ -130,9 +130,9 @@ def _left_out(points: Sequence[MeasuredPoint]) -> list[str]:
     if most is None or not most.left_out:
         return []
     return [
-        f"{len(most.rounds)} of {len(most.every_round)} rounds were free of disturbance. In the others another program "
-        f"took more than {100 * MOST_TAKEN:.0f} % of the CPUs' time, or a core was slower than its best, so they do not "
-        "count."
+        f"{len(most.rounds)} of {len(most.every_round)} rounds were free of disturbance. The others do not count, "
+        f"because another program took more than {100 * MOST_TAKEN:.0f} % of the CPUs' time or a core was slower than "
+        "at its best."
     ]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxbench.core.schema import RoundRecord
 
-SLOWED = 1.15  # times a core's best: the fixed product of a quiet core varies by less from block to block
+SLOWED = 1.05  # times a core's best: on a quiet core the fixed product varies by 1 % from block to block
 BEST = 10  # percentile of a core's readings that counts as its best: the very fastest reading is luck
 EQUAL = 0.02  # devices are equal if the slowest is within this of their mean
 LEAST_READINGS = 8  # of a core: with fewer there is no best speed to compare with

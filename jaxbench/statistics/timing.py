@@ -307,9 +307,10 @@ def counted(
     """The rounds of each CPU point of a run with automatic rounds that its statistics use.
 
     A contended round measured the program and a neighbour together, and an efficiency is about the program. What a
-    neighbour takes is counted apart from the time of the program, so leaving rounds out does not select fast ones. The
-    same holds for the speed of the cores: it is that of a fixed product between the blocks. A round is left out for all points if it is contended for one: a process that is pinned to one CPU does not see the
-    neighbour on the next, which slows it down, too. All rounds count if a claiming point would not keep enough.
+    neighbour takes is counted apart from the time of the program, and so is the speed of the cores, by a fixed product
+    between the blocks. So leaving rounds out does not select fast ones. A round is left out for all points if it is
+    contended for one: a process that is pinned to one CPU does not see the neighbour on the next, which slows it down,
+    too. All rounds count if a claiming point would not keep enough.
 
     claiming: the points that efficiencies rest on: neither oversubscribed nor ablations.
     """

@@ -16,6 +16,7 @@ from jaxbench.features.ablations.waterfall import (
     SLOWEST_PROCESS,
     SMALLER_BATCH,
     STAGE_WORK,
+    UNEQUAL,
     Factor,
     Waterfall,
 )
@@ -29,7 +30,11 @@ from jaxbench.statistics.bootstrap import Estimate
 WATERFALL_MOST = 3  # most strategies: more rows of panels do not fit on a page
 _LEFT: marks.Style = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
 _ERROR: marks.Style = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
-_KIN = {STAGE_WORK: SMALLER_BATCH, SLOWEST_PROCESS: CONTENTION}  # related factors: drawn like these, but hollow
+_KIN = {
+    STAGE_WORK: SMALLER_BATCH,
+    SLOWEST_PROCESS: CONTENTION,
+    UNEQUAL: CONTENTION,
+}  # related factors: drawn like these, but hollow
 _PLACES = [name for name in NAMES if name not in _KIN]
 # By factor: (the number of its colour and hatch, whether it is hollow).
 _WATERFALL_STYLES = {name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES}
@@ -40,7 +45,8 @@ _GAP, _LEAST = 1.2, 12.0  # in widths of a bar: the gap between device counts, a
 def draw_waterfall(run: RunReport) -> Figure | None:
     """Each step down from 100 % is the loss by one factor in points of efficiency, with its confidence interval; the
     grey bar is the measured efficiency. Smaller per-device batch: a device with less work does it less efficiently.
-    Contention: all devices running at once are slower than one alone, even without communication. Pipeline bubble:
+    Unequal devices: all wait for the slowest. Contention: processes of one device each are slower when all run
+    at once. One runtime: devices of one process are slower than these. Pipeline bubble:
     stages wait for each other. Communication: the part that does not overlap with computation. Unexplained:
     the rest."""
     every = run.waterfalls

@@ -110,6 +110,6 @@ def devices_of(point: Point) -> int:
 def is_plain(point: Point) -> bool:
     """Whether its program is a whole step. This includes ablations with a smaller or a larger batch."""
     part = PART.name in point.levers and point.levers[PART.name]
-    return (
-        not point.explains or part == "step" or (part in (ALONE, PROCESSES) and parallel.is_replicated(point.strategy))
-    )
+    if not point.explains or part in ("step", PROCESSES):
+        return True
+    return part == ALONE and parallel.is_replicated(point.strategy)
