@@ -52,7 +52,7 @@ class CoreProbe:
 
     def _on(self, cpu: int) -> tuple[float, float]:
         os.sched_setaffinity(0, {cpu})  # of this thread alone
-        # The fastest of three: the first one may refill the caches that the block has used, and an interrupt may hit one.
+        # The fastest of three: the first one may refill the caches that the block has used, and interrupts happen.
         product_s = min(self._products_s() for _ in range(3))
         start = time.thread_time()
         np.copyto(self._copy, self._source)
