@@ -24,6 +24,8 @@ class Loss:
 
     slowest: the mean over processes of the time of `local`, over the slowest's; below 1 for a run of several processes.
     fed: the step with resident input over the step with fed input; feeding the base costs nothing.
+    unequal: the mean time of a fixed product over the devices, over that of the slowest device.
+    runtime: the time of processes of one device each, over that of one process; 1: such processes are not measured.
     idle: the share of a pipeline's step without communication in which a stage waits for another.
     collectives: their time alone, over that of the step without them. rest: the unexplained factor: below 1
       only if no communication is hidden, above 1 only if all of it is.
@@ -32,6 +34,8 @@ class Loss:
     extra: float = 1.0
     share: float = 1.0
     machine: float = 1.0
+    unequal: float = 1.0
+    runtime: float = 1.0
     slowest: float = 1.0
     idle: float = 0.0
     fed: float = 1.0
@@ -42,18 +46,25 @@ class Loss:
 
     @property
     def efficiency(self) -> float:
-        parts = (self.extra, self.share, self.machine, self.slowest, 1 - self.idle, self.fed, 1 - self.waited,
-                 self.communication, self.rest)  # fmt: skip
-        return float(np.prod(parts))
+        devices = self.unequal * self.machine * self.runtime * self.slowest
+        waits = (1 - self.idle) * self.fed * (1 - self.waited)
+        return self.extra * self.share * devices * waits * self.communication * self.rest
 
     def times(self, n: int, work: float) -> dict[str, float]:
         """Seconds of each program, for `work` times the base's work on n devices."""
         alone = work * BASE_S / (n * self.extra * self.share)
-        local = alone / self.machine / self.slowest
+        apart = alone / self.unequal / self.machine
+        local = apart / self.runtime / self.slowest
         full = local / (1 - self.idle)
         resident = full / self.communication / self.rest
         step = resident / self.fed / (1 - self.waited)
-        times = {"alone": alone, "local": local, "schedule": full, "communication": self.collectives * full}
+        times = {
+            "alone": alone,
+            "processes": apart,
+            "local": local,
+            "schedule": full,
+            "communication": self.collectives * full,
+        }
         return {**times, "resident": resident, "step": step}
 
 
@@ -66,6 +77,7 @@ class Program:
     facts: dict[str, Any]
     record: dict[str, Any] = field(default_factory=dict)
     paces: tuple[float, ...] = ()
+    core_product_s: tuple[float, ...] = ()
 
 
 def passport(
@@ -121,6 +133,11 @@ def programs(
                 others = (n * loss.slowest - 1) / (n - 1)
                 record = {**local.record, "processes": n}
                 local = dataclasses.replace(local, record=record, paces=(1.0, *(others,) * (n - 1)))
+            if loss.runtime < 1:
+                share = passport(1, flops=FLOPS * work / n, product=FLOPS * work / n / loss.extra)
+                apart = part("processes", 1, times["processes"], int(BATCH * work) // n, share)
+                apart.facts["levers"]["trainings"] = str(n)
+                made.append(dataclasses.replace(apart, paces=(1.0,) * n))
             rest = ("schedule", "communication") if strategy == "pipeline" else ("communication",)
             made += [local, *(part(kind, n, times[kind], int(BATCH * work), whole) for kind in rest)]
         if any(one.fed < 1 for one in losses.values()):
@@ -133,7 +150,9 @@ def programs(
             record = {"passport": passport(1, flops=2 * FLOPS, product=2 * FLOPS)}
             made.append(Program(point=f"{name}/batch=2x", step_s=2 * BASE_S / more, facts=larger, record=record))
         record = {"passport": whole, "outcome": outcome}
-        made.append(Program(point=name, step_s=times["step"], facts=facts, record=record))
+        others = (n * loss.unequal - 1) / max(1, n - 1)
+        cores = (*(1e-4 * others,) * (n - 1), 1e-4) if loss.unequal < 1 else ()
+        made.append(Program(point=name, step_s=times["step"], facts=facts, record=record, core_product_s=cores))
     return made
 
 
@@ -195,6 +214,8 @@ def _round(
     return schema.RoundRecord(
         point=one.point, round=number, steps=20, block_s=block_s, double_block_s=times(40, 2),
         warmup_block_s=times(20, 3), settled=True, compilations=0, worker=f"session0/w0#{number}",
+        cores=tuple(range(len(one.core_product_s))),
+        core_product_s=(one.core_product_s,) * (blocks + 2) if one.core_product_s else (),
         process_block_s=tuple(tuple(pace * seconds for seconds in block_s) for pace in one.paces),
     )  # fmt: skip
 

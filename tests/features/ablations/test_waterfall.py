@@ -49,6 +49,8 @@ ALONE = {
     "extra work": (Loss(extra=0.8), 0.8),
     "smaller share": (Loss(share=0.9), 0.9),
     "shared machine": (Loss(machine=0.85), 0.85),
+    "unequal devices": (Loss(unequal=0.75), 0.75),
+    "shared runtime": (Loss(runtime=0.8), 0.8),
     "slowest process": (Loss(slowest=0.9), 0.9),
     "waiting for input": (Loss(fed=0.88), 0.88),
     "communication": (Loss(communication=0.9), 0.9),
@@ -62,12 +64,27 @@ def test_a_known_loss_is_found_in_its_factor_and_in_no_other(tmp_path: Path, nam
     one = only(tmp_path, loss, noise=0.01)
     found = one.factor(name)
     assert found is not None and found.resolved and found.value.value == pytest.approx(value, abs=0.01)
-    if name not in ("extra work", "slowest process"):  # counted, or fabricated without noise: no interval
+    if name not in ("extra work", "slowest process", "unequal devices"):  # counted, or without noise: no interval
         assert found.value.lo <= value <= found.value.hi
     others = {factor.name for factor in one.factors if factor.resolved} - {name}
     assert others == ({"communication"} if name == "not explained" else set())
     assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
     assert sum(factor.lost.value for factor in one.factors) == pytest.approx(100 * (1 - one.efficiency.value))
+
+
+def test_a_slow_core_is_named_and_is_no_contention(tmp_path: Path) -> None:
+    one = only(tmp_path, Loss(unequal=0.75, machine=0.95), noise=0.01)
+    assert one.factor("shared machine").value.value == pytest.approx(0.95, abs=0.01)  # type: ignore[union-attr]
+    said = " ".join(loss_sentences.advice([one]))
+    assert "CPU 1 was 2.0 times slower than the fastest CPU" in said and "another tenant" in said
+
+
+def test_processes_of_one_device_tell_one_runtime_from_the_machine(tmp_path: Path) -> None:
+    one = only(tmp_path, Loss(runtime=0.7), noise=0.01)
+    said = " ".join(loss_sentences.advice([one]))
+    assert "2 processes of one device each would take" in said and "not the machine" in said
+    assert "contention" not in said
+    assert "to one runtime for all devices" in loss_sentences.sentence(one)
 
 
 def test_records_of_before_resident_input_have_what_one_block_waited(tmp_path: Path) -> None:
@@ -172,7 +189,7 @@ def test_all_at_once_have_the_efficiency_as_their_product(tmp_path: Path) -> Non
     for one in made(tmp_path, {2: loss, 4: loss}, scalings=("strong", "weak"), noise=0.01).values():
         assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
         if one.point.scaling == "strong":
-            others = ("work of a stage", "pipeline bubble")
+            others = ("work of a stage", "pipeline bubble", "unequal devices", "shared runtime")
             assert [factor.name for factor in one.factors] == [name for name in NAMES if name not in others]
             assert one.efficiency.value == pytest.approx(loss.efficiency, rel=0.01)
 
