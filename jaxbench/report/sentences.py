@@ -86,6 +86,8 @@ def of_rounds(
     if auto is None:
         return []
     if not auto["ended"]:
+        if points and all(point.failure is not None for point in points):
+            return ["No rounds: every point failed."]
         return ["Not finished: it was interrupted, and the same command continues it."]
     last = auto["looks"][-1]
     if reason := _not_ended(auto, last, manifest["plan"]["rounds"], rows):

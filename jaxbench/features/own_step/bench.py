@@ -13,7 +13,7 @@ import math
 import re
 import types
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import jax
@@ -22,6 +22,7 @@ from jax.sharding import AxisType, Mesh
 
 from jaxbench import discovery
 from jaxbench.core.bench import PreparedStep
+from jaxbench.core.clock import Timer
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, keep_barriers
 from jaxbench.core.schema import COLLECTIVES, Verdict
@@ -30,8 +31,8 @@ from jaxbench.errors import Unsupported, UserError
 from jaxbench.features.ablations.bench import AblationBench
 from jaxbench.features.ablations.points import COMMUNICATION, LOCAL, PEAK
 from jaxbench.features.ablations.programs import CollectiveLoop, CompiledCall, Item, sending
+from jaxbench.features.own_step import compare, one_device, reference, settle
 from jaxbench.features.own_step import program as programs
-from jaxbench.features.own_step import reference, settle
 from jaxbench.features.own_step.program import OwnProgram
 from jaxbench.features.own_step.reference import OwnReference
 from jaxbench.hlo import collective_counts
@@ -119,6 +120,7 @@ def _call(line: Instruction, module: Module, mesh: Mesh, rank: int) -> CompiledC
     return CompiledCall(avals, rank, lambda payload: [*map(by_kind[line.kind], payload)])
 
 
+VISIT = 3  # steps of a visit in `try`, which times nothing
 NOT_JUDGED = "your own step: collectives are listed, not judged"
 
 
@@ -149,7 +151,7 @@ class OwnProof:
         elif expected.devices == program.mesh.size > 1:
             results = (check.unchecked(f"fewer than {expected.devices} devices cannot hold the step"),)
         else:
-            results = reference.judge(program, compiled.call, expected)
+            results = compare.judge(program, compiled.call, expected)
         collectives = compiled.report.collectives
         listed = [f"{c.count} {c.kind} over '{c.axis or 'unknown'}' ({c.bytes:,} bytes)" for c in collectives]
         return (
@@ -166,7 +168,7 @@ class OwnProof:
         """The verdict on one more step of the timed state, which it donates."""
         if (expected := self.expected(point.point)) is None:
             return (), None  # which makes the point unchecked already
-        return (reference.judge_timed(program, call, state, expected),), None
+        return (compare.judge_timed(program, call, state, expected),), None
 
 
 class OwnBench(AblationBench):
@@ -208,14 +210,14 @@ class OwnBench(AblationBench):
                 share = self.proof.expected()
                 if share is None or share.one is None:
                     raise Unsupported(share.why if share else self.proof.reference["why"])
-                return none, reference.program(share.one, self.devices[: point.devices])
+                return none, one_device.program(share.one, self.devices[: point.devices])
             devices = self.devices[: point.devices]
             absent = devices[0].platform != jax.default_backend()
             # For absent hardware, fake CPU devices hold what `make` places, and the step is exported from there.
             program = programs.build(self.step, jax.devices()[: len(devices)] if absent else devices, batch)
             flops = self.step.flops_per_example
             work = StepWork(parameters=programs.parameters(program), flops=None if flops is None else flops * batch)
-            return work, reference.elsewhere(program, devices) if absent else program
+            return work, one_device.elsewhere(program, devices) if absent else program
 
     def executable(
         self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
@@ -267,10 +269,9 @@ class OwnBench(AblationBench):
     def explain(self, placed: Fields) -> Explained:
         """What `jaxbench try` shows of a point. Raises StageError."""
         point = decode(Point, placed)
-        _, program, compiled = self.compile(point)
+        workload, program, compiled = self.compile(point)
         assert isinstance(program, OwnProgram)
-        with stage("check"):
-            checks = self.proof.verdicts(point, self.devices, program, compiled)
+        checks = self._as_run(PreparedStep(point, workload, program, compiled, 1))
         assert compiled.inputs is not None
         report, leaves, (state, batch) = compiled.report, program.state_leaves, compiled.inputs
         arrays = {**state.params, **state.opt_state}
@@ -281,7 +282,7 @@ class OwnBench(AblationBench):
         facts = [
             ("state", f"{len(arrays)} arrays, {size(sum(x.size * x.dtype.itemsize for x in arrays.values()))}"),
             ("parameters", f"{report.parameters:,} in {len(compared)} arrays; largest: {', '.join(largest)}"),
-            ("compared", f"the movement of these {len(compared)} arrays, and the values of {len(others)} others"),
+            ("compared", what_is_compared(compared, others)),
             ("constants", f"{len(leaves.constants)} leaves that are no arrays: {aside}" if aside else "none"),
             ("donated", "the state, by jaxbench" if program.own.donate else "nothing (donate=False)"),
             ("batch", ", ".join(f"{path} {x.dtype}{list(x.shape)}" for path, x in [*batch.items()][:4])),
@@ -300,6 +301,25 @@ class OwnBench(AblationBench):
             name=self.step.name, examples=point.global_batch, facts=tuple(facts), cells=cells, checks=checks
         )
 
+    def _as_run(self, ready: PreparedStep) -> tuple[Verdict, ...]:
+        """The checks that a run makes of a point: before the first round, and of the state after it. Raises StageError.
+
+        They call what a run calls, such as `init` after a step has donated its state.
+        """
+        point, program, compiled = ready.point, ready.program, ready.compiled
+        with stage("check"):
+            _, _, outputs = self._first_run(program, compiled, {})
+            checks = self.verdicts(point, ready.workload, program, compiled, {}, outputs)
+        with stage("measure"):
+            for check in (True, False):  # a run visits a point several times
+                with self.running(ready) as (call, state, supply):
+                    for _ in range(VISIT):
+                        state, _ = jax.block_until_ready(call(state, supply))
+                    after, _ = self._after_round(ready, state, VISIT, check=check)
+                del state
+                checks += after
+        return checks
+
     def facts_of(self, workload: PyTree) -> dict[str, float]:
         units = self.step.units_per_example
         return {"tokens": float(units)} if units > 1 else {}
@@ -317,6 +337,11 @@ class OwnBench(AblationBench):
         first, *others = checks
         reason = f"the loss is not finite at the first step of {program.place}"
         return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
+
+    def timer_of(self, ready: PreparedStep) -> Timer:
+        """The timer of a point, which also waits for what `batch` starts."""
+        timer = super().timer_of(ready)
+        return dataclasses.replace(timer, fence=fence_of(jax.local_devices())) if self.fed(ready.point) else timer
 
     def sent_checks(self, *about: PyTree) -> tuple[Verdict, ...]:
         return ()  # listed, not judged
@@ -340,6 +365,31 @@ class OwnBench(AblationBench):
     def about_model(self) -> dict[str, PyTree]:
         unit = self.step.unit if self.step.units_per_example == 1 else "examples"
         return {"unit": unit, "loss": "", "annotations": ""}
+
+
+def what_is_compared(parameters: Mapping[str, PyTree], others: Mapping[str, PyTree]) -> str:
+    """ "the movement of these 2 arrays and of 4 others, and 1 array of whole numbers exactly"."""
+    arrays = {**parameters, **others}
+    whole = {path for path, x in arrays.items() if not jnp.issubdtype(x.dtype, jnp.inexact)}
+    mine, more = len(parameters.keys() - whole), len(others.keys() - whole)
+    of_others = f" and of {more} other{'s' if more > 1 else ''}" if more else ""
+    exact = f", and {len(whole)} array{'s' if len(whole) > 1 else ''} of whole numbers exactly" if whole else ""
+    return f"the movement of {'these ' if mine == len(parameters) else ''}{mine} arrays{of_others}{exact}"
+
+
+def fence_of(devices: Sequence[jax.Device]) -> Callable[[PyTree], PyTree]:
+    """A fence that waits for all work of these devices: a `batch` may start some that it does not return."""
+    mark = jax.jit(lambda x: x + 1)
+    marks = [jax.device_put(jnp.zeros(()), device) for device in devices]
+    jax.block_until_ready(list(map(mark, marks)))  # compiles now, and not while the clock runs
+
+    def fence(tree: PyTree) -> PyTree:
+        # A device does what one thread sends in order. What other threads send is known only by its results.
+        jax.block_until_ready([x for x in jax.live_arrays() if not x.is_deleted()])
+        jax.block_until_ready(list(map(mark, marks)))
+        return jax.block_until_ready(tree)
+
+    return fence
 
 
 def specs(shardings: list[str]) -> str:

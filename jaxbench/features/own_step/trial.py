@@ -103,5 +103,5 @@ def _print_step(found: dict[int, dict[str, PyTree]], console: Console) -> None:
             notes.setdefault(note, []).append(str(count))
     for note, counts in notes.items():
         noun = "device" if counts == ["1"] else "devices"
-        console.print(f"{', '.join(counts)} {noun}: {note}.", highlight=False, soft_wrap=True)
+        console.print(f"{', '.join(counts)} {noun}: {note.rstrip('.')}.", highlight=False, soft_wrap=True)
     console.print("The step is your own: its collectives are listed, not judged.", highlight=False, soft_wrap=True)

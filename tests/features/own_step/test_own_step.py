@@ -23,11 +23,12 @@ from jaxbench.analysis import points as points_lib
 from jaxbench.core.plan import Point
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
+from jaxbench.features.own_step import compare as own_compare
 from jaxbench.features.own_step import program as own_program
 from jaxbench.features.own_step import reference as own_reference
 from jaxbench.features.own_step import settle
 from jaxbench.features.own_step.bench import OwnBench
-from jaxbench.features.own_step.reference import OwnReference
+from jaxbench.features.own_step.reference import Movement, OwnReference
 from jaxbench.features.own_step.references import References
 from jaxbench.levers import DEFAULTS
 from jaxbench.machine import start
@@ -139,12 +140,14 @@ def test_a_reference_survives_its_file_and_leaves_out_arrays_that_move_by_roundi
     made = own_reference.reference(program, jax.jit(program.step))
     made.save(tmp_path / "r.npz")
     read = OwnReference.load(tmp_path / "r.npz")
-    assert read.noise == made.noise and read.batch == made.batch
-    assert set(read.end) == {"params/up", "params/bias", "params/down"}
-    moved = {**read.moved, "params/bias": -read.moved["params/bias"]}
+    assert read.noise == made.noise and read.batches == made.batches and read.parameters == made.parameters
+    assert {"params/up", "params/bias", "params/down"} == set(read.parameters) < set(read.end)
+    moved = {path: read.end[path] for path in read.parameters}
+    moved["params/bias"] = 2 * read.start["params/bias"] - read.end["params/bias"]
 
     def verdict(reference):
-        return own_reference._parameters(moved, reference, platform="gpu", few="one device")
+        found = Movement(reference.start, moved)
+        return own_compare._parameters(found, reference, platform="gpu", few="one device")
 
     assert not verdict(read).ok
     noisy = verdict(replace(read, noise={**read.noise, "params/bias": 1.0}))
