@@ -27,6 +27,7 @@ from jaxbench.errors import MoreCollectives, Raised, UserError, did_you_mean
 
 _PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # the names of loaded modules start with these
 _MAX_REASON = 400  # characters kept of another library's message, because some fill a page
+_MAX_ANNOUNCED = 1200  # Flax lists five ways to register a list of modules
 
 
 def experiments() -> dict[str, Path]:
@@ -253,10 +254,11 @@ def with_user_line(
 
 
 def _reason(error: BaseException) -> str:
-    """The first paragraph of an error's message, as one line."""
-    text = error.msg if isinstance(error, SyntaxError) else str(error).strip().split("\n\n")[0]
-    text = " ".join(text.split())
-    return text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]} ..."
+    """The first paragraph of an error's message, as one line, and the others if it announces them by a colon."""
+    whole = error.msg if isinstance(error, SyntaxError) else str(error).strip()
+    first = " ".join(whole.split("\n\n")[0].split())
+    text, limit = (" ".join(whole.split()), _MAX_ANNOUNCED) if first.endswith(":") else (first, _MAX_REASON)
+    return text if len(text) <= limit else f"{text[:limit]} ..."
 
 
 def _require(module: ModuleType, path: Path, name: str, signature: str, what: str) -> None:

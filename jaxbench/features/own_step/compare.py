@@ -139,7 +139,7 @@ def _parameters(found: Movement, expected: OwnReference, *, platform: str, few: 
         return Verdict(
             name="parameters", ok=False, reason=f"{reason}: is it never reduced?", value=value, limit=limit_of(worst)
         )
-    if copies := copies_apart(found, kept):
+    if copies := copies_apart(found, each):
         return Verdict(name="parameters", ok=False, reason=f"{text}, but {copies}")
     reason = f"{text}: within {limit:.0e} ({why}); the worst array, {worst_of(kept)}"
     return Verdict(name="parameters", ok=True, reason=reason, value=apart, limit=limit)
@@ -202,6 +202,7 @@ def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainSt
                 ),
                 expected.by,
             )
+            right = dataclasses.replace(right, spacing=expected.spacing)
             end = _parameters_of(ended, right, program.mesh.size)
         except OwnCopies as error:
             return Verdict(name="parameters", ok=False, reason=str(error))
