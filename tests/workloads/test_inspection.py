@@ -140,6 +140,21 @@ def test_an_error_inside_flax_names_the_persons_line(tmp_path):
     assert sentence.startswith(f"'{path}', line {brought.line_with(path, 'model.apply')}: Scope")
 
 
+def test_what_an_error_announces_is_printed(tmp_path):
+    """Flax' message ends its first paragraph with "Consider one of the following options:"."""
+    path = tmp_path / "listed.py"
+    path.write_text(
+        "import jax\nfrom flax import nnx\n\nclass Net(nnx.Module):\n    def __init__(self, rngs):\n"
+        "        self.layers = [nnx.Linear(2, 2, rngs=rngs)]\n\n"
+        "def build(config):\n    return Net(nnx.Rngs(0))\n"
+    )
+    with pytest.raises(
+        UserError, match=r"listed.py', line 6: ValueError: .*options: 1\. .* try using nnx\.List"
+    ) as caught:
+        discovery.build(str(path), None)
+    assert "\n" not in str(caught.value)
+
+
 def test_errors_of_our_functions_inside_a_loss_get_the_users_line(tmp_path):
     wrong = "from jaxbench.errors import UserError\n        raise UserError('use this.')\n        "
     path, sentence = told(tmp_path, (LOGITS, wrong + LOGITS))
