@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""States of a train step with averages, counts, codes and masks beside the parameters: kept rightly, and not.
+"""States of a train step with averages, counts, codes and masks next to the parameters: kept rightly, and not.
 
 Each device has its part of the batch in `shard_map`, so a sum over the devices is easily forgotten.
 """
@@ -298,8 +298,8 @@ WRONG = {
     "an average of a part": (partial(kept, **loss_average(same)), "'level'"),
     "codes of 8 bits never updated": (partial(kept, **coded(jnp.int8, several=False)), "'codes/"),
     "numbers of 8 bits never updated": (partial(kept, **coded(jnp.float8_e4m3fn, several=False)), "'codes/"),
-    "a sum of gradients beside a large frozen array": (partial(kept, more=frozen, reduce=total), "'opt/0/"),
-    "a sum of gradients beside a large frozen parameter": (
+    "a sum of gradients next to a large frozen array": (partial(kept, more=frozen, reduce=total), "'opt/0/"),
+    "a sum of gradients next to a large frozen parameter": (
         partial(kept, more=frozen, reduce=total, own=True, optimizer=SGD),
         "NOT within",
     ),
@@ -309,7 +309,7 @@ WRONG = {
         "'params/bias'",
     ),
     "a useless bias that is never reduced, in bfloat16": (in_half(jnp.bfloat16, SGD, without("bias")), "'params/bias'"),
-    "a sum of gradients of which one in four steps counts": (partial(kept, optimizer=SLOW, reduce=total), "NOT within"),
+    "a sum of gradients that counts in one of four steps": (partial(kept, optimizer=SLOW, reduce=total), "NOT within"),
 }
 # By case: (make, what a check says).
 RIGHT = {

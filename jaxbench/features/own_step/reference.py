@@ -230,7 +230,7 @@ def coarseness(program: OwnProgram) -> float:
         shares = flops.dot_flop_shares(program.step.__wrapped__, program.first, program.batch_of(0))
     # Fewer products in a coarse format are the exception, not how a model computes.
     used = {jnp.dtype(name) for name, share in shares.items() if share >= flops.A_PART}
-    sent = (x.aval for each in equations(jaxpr) if each.primitive.name in SENDS for x in each.invars)
+    sent: list[PyTree] = [x.aval for each in equations(jaxpr) if each.primitive.name in SENDS for x in each.invars]
     used |= {x.dtype for x in sent if x.ndim}
     coarse = [jnp.finfo(x).eps for x in used if jnp.issubdtype(x, jnp.inexact) and x.itemsize < 4]
     return float(max(coarse, default=0.0)) / A_FEW

@@ -25,7 +25,7 @@ QUICK_WRONG = [
     "an average of decay 0.999 never updated",
     "a count of a part",
     "batch statistics of a part",
-    "a sum of gradients beside a large frozen array",
+    "a sum of gradients next to a large frozen array",
     "a useless bias that is never reduced, in bfloat16",
 ]
 QUICK_RIGHT = ["codes of 8 bits", "arrays of each device", "one in four steps", "arrays without numbers"]
