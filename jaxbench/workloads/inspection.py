@@ -7,6 +7,7 @@ line, and a legal alternative.
 
 from __future__ import annotations
 
+import builtins
 import inspect as signatures
 import re
 from collections.abc import Mapping
@@ -26,6 +27,9 @@ from jaxbench.workloads.levers import stateful
 
 CALL = "a model is called as `y, model_state = model.apply(params, model_state, x, key)`"
 LOSS = "a loss returns (scalar, (model_state, metrics))"
+
+
+NUMBERS = ("array", "float", "int", "bool", "complex")  # kinds of leaf; others are objects
 
 
 @dataclass(frozen=True)
@@ -178,13 +182,19 @@ def _initial(workload: TrainWorkload) -> tuple[PyTree, PyTree]:
     if not jax.tree.leaves(params):
         raise UserError(f"{where} returns no parameters: there is nothing to train.")
     for path, leaf in _paths(params).items():  # integers cannot be trained, and a float is no array to place
+        if leaf.kind not in NUMBERS and leaf.kind != "function" and not hasattr(builtins, leaf.kind):
+            what = f"the parameter '{path}'" if path else "parameters"
+            raise UserError(
+                f"{where} returns {what} of the class {leaf.kind}, which JAX does not know as a pytree: register it, "
+                "with jax.tree_util.register_dataclass or flax.struct, or use a dict."
+            )
         if leaf.kind != "array" or not jnp.issubdtype(leaf.dtype, jnp.floating):
             raise UserError(
                 f"{where} returns the parameter '{path}', which is {leaf}: numbers must be float arrays, such as "
                 "jnp.asarray(1.0), or part of the model's state."
             )
     for path, leaf in _paths(model_state).items():
-        if leaf.kind not in ("array", "float", "int", "bool", "complex"):
+        if leaf.kind not in NUMBERS:
             raise UserError(f"{where} returns the state '{path}', which is {leaf}: a model's state must be arrays.")
         # NumPy and checkpoints have no arrays of keys.
         if leaf.kind == "array" and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):

@@ -140,6 +140,11 @@ def test_an_error_inside_flax_names_the_persons_line(tmp_path):
     assert sentence.startswith(f"'{path}', line {brought.line_with(path, 'model.apply')}: Scope")
 
 
+def test_parameters_of_a_class_that_is_no_pytree_are_named(tmp_path):
+    _, sentence = told(tmp_path, (PARAMS, "return type('Box', (), {})(), {}"))
+    assert "returns parameters of the class Box, which JAX does not know as a pytree: register it" in sentence
+
+
 def test_what_an_error_announces_is_printed(tmp_path):
     """Flax' message ends its first paragraph with "Consider one of the following options:"."""
     path = tmp_path / "listed.py"
