@@ -34,7 +34,7 @@ from jaxbench.machine.start import require_threads
 from jaxbench.measure import first_step, memory, step_facts
 from jaxbench.measure.arm import Arms, build_program, compiler_options, require_options
 from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
-from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op, require_one_program
+from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step, op_by_op, require_one_program
 from jaxbench.measure.proof import Proof, require_micro_batchable
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup
@@ -69,6 +69,7 @@ class Compiler:
                 require_options(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.reports: dict[str, CompileReport] = {}  # by point
+        self._stated: dict[tuple[Any, ...], StatedWork] = {}  # by workload, batch, devices and part
         self._compile_s: dict[str, float] = {}  # by digest of a program that this process compiled
 
     def load(self, experiment: str, *, keep: bool) -> None:
@@ -110,7 +111,7 @@ class Compiler:
         workload, program = self.workload_and_program(point, accepted=accepted)
         with stage("compile"):
             options = {**compiler_options(point.levers, program), **(extra or {})}
-            program, compiled = self.executable(workload, program, point, options)
+            program, compiled = self.executable(workload, program, point, options, accepted=accepted)
             if compiled.loaded:  # from the cache, so its time is not a compile time; an equal program took this time
                 compile_s = self._compile_s.get(compiled.sha256, compiled.report.compile_s)
                 report = dataclasses.replace(compiled.report, compile_s=compile_s)
@@ -137,10 +138,24 @@ class Compiler:
             return workload, program
 
     def executable(
-        self, workload: PyTree, program: Program, point: Point, options: dict[str, object]
+        self, workload: PyTree, program: Program, point: Point, options: dict[str, object], *, accepted: bool
     ) -> tuple[Program, CompiledStep]:
-        """(the program that runs, its executable). A user's own step may be laid out anew when it is compiled."""
-        return program, compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
+        """(the program that runs, its executable). A user's own step may be laid out anew when it is compiled.
+
+        accepted: as in `compile`.
+        """
+        stated = self._stated_work(workload, point, accepted=accepted)
+        how: dict[str, Any] = {"options": options, "asked": point.devices, "stated": stated}
+        return program, compile_step(workload, program, point.global_batch, **how)
+
+    def _stated_work(self, workload: TrainWorkload, point: Point, *, accepted: bool) -> StatedWork:
+        """What the workload states of a point. Strategies share it, because counting takes up to seconds."""
+        part = PART.default if point.explains else PART.of(point.levers)
+        key = id(workload), point.global_batch, point.devices, part, accepted
+        if key not in self._stated:
+            about = workload, point.global_batch, point.devices, part
+            self._stated[key] = StatedWork.of(*about, count=not accepted)
+        return self._stated[key]
 
     def report_of(self, point: Point, report: CompileReport) -> CompileReport:
         """The compile report of a point, given the one with the FLOPs of a whole step of the global batch."""

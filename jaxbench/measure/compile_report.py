@@ -17,13 +17,14 @@ import jax
 
 from jaxbench.core.expected_communication import gradient_bytes
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.schema import ATTENTIONS, CompileReport
+from jaxbench.core.schema import ATTENTIONS, CompileReport, StepWork
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads import flops
+from jaxbench.workloads.flops import Products
 from jaxbench.workloads.jaxprs import equations
 
 LOAD_EVENT = "/jax/compilation_cache/cache_hits"  # JAX records one for each program that the cache has
@@ -38,7 +39,7 @@ class CompiledStep:
 
     hlo: the text of the optimized module. concurrent: how many of its collectives can wait at once. inputs: the shapes
     and shardings of the state and batch that it takes. host_calls: its requests to the host. loaded: it came from the
-    compilation cache, so its time is no compile time.
+    compilation cache, so its time is no compile time. work: what it does, as far as its text and its jaxpr say.
     """
 
     call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]]
@@ -48,6 +49,7 @@ class CompiledStep:
     inputs: tuple[TrainState, Batch] | None = None
     host_calls: tuple[str, ...] = ()
     loaded: bool = False
+    work: StepWork = StepWork()
 
     @property
     def text(self) -> str:
@@ -66,50 +68,72 @@ def with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepWork:
+class StatedWork:
     """The numbers of a step that no compiler knows. flops: of the global batch; None: those of the compiled products.
 
-    gradient_bytes: that data parallelism must reduce; None: unknown."""
+    gradient_bytes: that data parallelism must reduce; None: unknown. model: the products of the model; None: unknown."""
 
     parameters: int = 0
     flops: float | None = None
     gradient_bytes: int | None = None
+    model: Products | None = None
 
     @classmethod
-    def of(cls, workload: TrainWorkload, global_batch: int, devices: int) -> StepWork:
+    def of(
+        cls, workload: TrainWorkload, global_batch: int, devices: int, part: str = "step", *, count: bool = True
+    ) -> StatedWork:
+        """part: of the step, a value of the lever. count: the model's products, which takes up to seconds; without a
+        formula they are counted anyway."""
         params, _ = jax.eval_shape(workload.init, KEY)
+        formula = workload.flops_per_example is not None
+        model = flops.of_workload(workload, global_batch, part) if count or not formula else None
+        stated = example_flops(workload, global_batch) * global_batch if formula else None
+        if stated and model is not None and part in ("forward", "inference"):  # the formula is of a whole step
+            whole = flops.of_workload(workload, global_batch).total
+            stated *= model.total / whole if whole else 1.0
         return cls(
             parameters=sum(leaf.size for leaf in jax.tree.leaves(params)),
-            flops=example_flops(workload, global_batch) * global_batch,
+            flops=stated,
             gradient_bytes=gradient_bytes(workload.reduced(params), devices),
+            model=model,
         )
 
+    def flops_of(self, work: StepWork) -> float:
+        """The FLOPs of a step: those that are stated, else those of the model's products that the step has."""
+        if self.flops is not None:
+            return self.flops
+        compiled = sum(work.product_flops.values())
+        if self.model is None:
+            return compiled
+        # XLA leaves out a product that is written twice, or has constant factors.
+        return min(self.model.total, compiled + work.vector_flops) if work.all_products_counted else self.model.total
 
-def _avals(workload: TrainWorkload | StepWork, program: Program, global_batch: int) -> tuple[PyTree, PyTree]:
+
+def _avals(workload: TrainWorkload | StatedWork, program: Program, global_batch: int) -> tuple[PyTree, PyTree]:
     if program.avals is not None:
         return program.avals()
     state = with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)
-    if isinstance(workload, StepWork):  # a program without a batch
+    if isinstance(workload, StatedWork):  # a program without a batch
         return state, {}
     batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))  # it may add an axis of devices
     return state, with_sharding(batch, program.batch_sharding)
 
 
 def compile_step(
-    workload: TrainWorkload | StepWork, program: Program, global_batch: int, *, options: dict[str, Any] | None = None,
-    asked: int | None = None, clock: Callable[[], float] = time.perf_counter,
+    workload: TrainWorkload | StatedWork, program: Program, global_batch: int, *, options: dict[str, Any] | None = None,
+    asked: int | None = None, stated: StatedWork | None = None, clock: Callable[[], float] = time.perf_counter,
 ) -> CompiledStep:  # fmt: skip
     """Traces, lowers and compiles `program.step` for a batch of `global_batch` examples; runs nothing.
 
     workload: or its numbers, for a program that has its own `avals`. options: compiler options. asked: the number of
-    devices of the point; None: the size of the mesh. clock: seconds.
+    devices of the point; None: the size of the mesh. stated: of the workload, if it is known already. clock: seconds.
     """
     devices = program.mesh.size
     with program.context():
-        if isinstance(workload, StepWork):
-            work = workload
-        else:
-            work = StepWork.of(workload, global_batch, asked or devices)
+        if isinstance(workload, StatedWork):
+            stated = workload
+        elif stated is None:
+            stated = StatedWork.of(workload, global_batch, asked or devices)
         state, batch = _avals(workload, program, global_batch)
         start = clock()  # after the shapes are known: they are no part of tracing
         trace = getattr(program.step, "trace", None)  # a pmapped function cannot be traced separately from its lowering
@@ -120,22 +144,24 @@ def compile_step(
         with _count_loaded() as loaded:
             compiled = lowered.compile(options) if options else lowered.compile()
         compiled_at = clock()
+        jaxpr = (traced.jaxpr if traced is not None else jax.make_jaxpr(program.step)(state, batch)).jaxpr
     # Everything below reads the finished executable: none of it is part of the times above.
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
     module = parse(hlo)
     # XLA's own count omits products that its CPU compiler hands to a library, so the text is counted, too.
     counted = operations.count(module)
     products = None if counted is None else counted * devices  # the text is the program of one device
+    work = work_of(jaxpr, stated, products, devices, batch)
     report = CompileReport(
         trace_s=traced_at - start if trace else None,
         lower_s=lowered_at - traced_at,
         compile_s=compiled_at - lowered_at,
         first_run_s=0.0,  # filled in by the bench, which runs it
-        parameters=work.parameters,
-        flops_per_step=(products or 0.0) if work.flops is None else work.flops,
+        parameters=stated.parameters,
+        flops_per_step=stated.flops_of(work),
         compiler_flops_per_step=_counted(compiled, "flops", devices),
         collectives=collective_counts.count(module, program.mesh.shape),
-        expected_gradient_bytes=work.gradient_bytes,
+        expected_gradient_bytes=stated.gradient_bytes,
         argument_bytes=memory.argument_size_in_bytes,
         output_bytes=memory.output_size_in_bytes,
         temp_bytes=memory.temp_size_in_bytes,
@@ -149,10 +175,31 @@ def compile_step(
         compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,  # 0: not computed
         attention="+".join(kind for kind, names in ATTENTIONS.items() if re.search(names, hlo)),
     )
-    names = callback_names(traced.jaxpr) if traced is not None else {}
+    names = callback_names(jaxpr)
     host_calls = operations.host_calls(module, names, platform=program.mesh.devices.flat[0].platform)
     concurrent = collective_counts.concurrent_collectives(module)
-    return CompiledStep(compiled, report, hlo, concurrent, (state, batch), host_calls, loaded=bool(loaded))
+    return CompiledStep(compiled, report, hlo, concurrent, (state, batch), host_calls, bool(loaded), work)
+
+
+def work_of(jaxpr: Any, stated: StatedWork, products: float | None, devices: int, batch: PyTree) -> StepWork:
+    """What a step does according to its jaxpr and its text.
+
+    products: FLOPs of the products in the compiled text, all devices; None: unknown. batch: its last arguments.
+    """
+    written = flops.products(jaxpr, devices=devices)
+    total = written.total if products is None else products
+    paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in jax.tree.leaves_with_path(batch)]
+    read = flops.used_inputs(jaxpr)[-len(paths) :] if paths else []
+    idle = tuple(path for path, is_read in zip(paths, read, strict=True) if not is_read)
+    return StepWork(
+        product_flops={dtype: share * total for dtype, share in written.shares.items()},
+        all_products_counted=products is not None and not written.opaque,
+        vector_flops=written.vectors,
+        model_flops=stated.model.total if stated.model is not None and stated.model.all_counted else None,
+        recomputes=flops.recomputes(jaxpr),
+        reads_batch=False if paths and len(idle) == len(paths) else None,
+        idle_fields=idle,
+    )
 
 
 @contextlib.contextmanager
@@ -186,13 +233,11 @@ def callback_names(jaxpr: Any) -> dict[str, list[str]]:
 def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
     """FLOPs of one example in a batch, by the workload's own formula.
 
-    Without a formula they are counted from the products in the jaxpr of the gradient.
+    Without a formula they are counted from the products in the jaxpr of the gradient, without recomputation.
     """
     if workload.flops_per_example is not None:
         return workload.flops_per_example + global_batch * workload.flops_per_pair
-    params, model_state = jax.eval_shape(workload.init, KEY)
-    gradient = jax.value_and_grad(workload.mean_loss, has_aux=True)
-    return flops.count(gradient, params, model_state, workload.batch_avals(global_batch), KEY) / global_batch
+    return flops.of_workload(workload, global_batch).total / global_batch
 
 
 def peak_bytes(memory: Any) -> int:

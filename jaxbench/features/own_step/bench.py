@@ -39,7 +39,7 @@ from jaxbench.hlo.module import Instruction, Module, parse
 from jaxbench.levers import PART
 from jaxbench.measure import check, first_step, memory
 from jaxbench.measure.arm import require_options
-from jaxbench.measure.compile_report import CompiledStep, StepWork, compile_step
+from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
 from jaxbench.parallel import multihost
 from jaxbench.processes import messages
 from jaxbench.processes.group import ProcessGroup
@@ -198,7 +198,7 @@ class OwnBench(AblationBench):
     def workload_and_program(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
         with stage("build"):
             require_options(point.levers, self.devices[0])
-            part, batch, none = point.levers.get(PART.name), point.global_batch, StepWork()
+            part, batch, none = point.levers.get(PART.name), point.global_batch, StatedWork()
             if point.explains and part == PEAK:
                 return none, self.peak(point)
             if point.explains and part == COMMUNICATION:
@@ -214,11 +214,11 @@ class OwnBench(AblationBench):
             # For absent hardware, fake CPU devices hold what `make` places, and the step is exported from there.
             program = programs.build(self.step, jax.devices()[: len(devices)] if absent else devices, batch)
             flops = self.step.flops_per_example
-            work = StepWork(parameters=programs.parameters(program), flops=None if flops is None else flops * batch)
+            work = StatedWork(parameters=programs.parameters(program), flops=None if flops is None else flops * batch)
             return work, reference.elsewhere(program, devices) if absent else program
 
     def executable(
-        self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
+        self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree], *, accepted: bool
     ) -> tuple[Program, CompiledStep]:
         how: dict[str, PyTree] = {"options": options, "asked": point.devices}
         if not isinstance(program, OwnProgram):
@@ -236,7 +236,8 @@ class OwnBench(AblationBench):
                 raise
             # Python decides by a number of the state, such as a flag: it stays a constant of the step.
             devices, batch = [*program.mesh.devices.flat], point.global_batch
-            return self.executable(workload, programs.build(self.step, devices, batch, numbers=False), point, options)
+            again = programs.build(self.step, devices, batch, numbers=False)
+            return self.executable(workload, again, point, options, accepted=accepted)
         placed, again = programs.settled(program, compiled.call)
         if again:  # with the layout that the first compilation chose for arrays that init does not place
             compiled = compile_step(workload, placed, point.global_batch, **how)
