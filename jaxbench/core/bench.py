@@ -26,12 +26,12 @@ from jaxbench.core import expected_communication
 from jaxbench.core.clock import Probe, Timer
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState, jit_once
-from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, RoundRecord, Verdict
+from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, RoundRecord, StepWork, Verdict
 from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.machine.start import require_threads
-from jaxbench.measure import first_step, memory, step_facts
+from jaxbench.measure import first_step, memory, step_facts, step_work
 from jaxbench.measure.arm import Arms, build_program, compiler_options, require_options
 from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step, op_by_op, require_one_program
@@ -271,6 +271,8 @@ class Bench(Compiler):
             facts |= self.facts_of(workload)
             report = dataclasses.replace(compiled.report, first_run_s=first_run_s)
             checks = self.verdicts(point, workload, program, compiled, batch, outputs)
+            work = self.work_of(point, program, compiled, batch)
+            checks += step_work.judge(work)
             if EXECUTION.of(point.levers) == "eager":  # the compiled program was checked; the Python function is timed
                 call, report = program.step.__wrapped__, op_by_op(report)
                 compiled = CompiledStep(call, report)
@@ -281,8 +283,8 @@ class Bench(Compiler):
         return PointRecord(
             experiment=self.config.experiment, processes=len(program.members.processes),
             platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, passport=report, checks=checks,
-            worker=self.worker, outcome=outcome, facts=facts, program_sha256=program_sha256, **self.about_model(),
-            **point.to_json(),
+            worker=self.worker, outcome=outcome, facts=facts, program_sha256=program_sha256, work=work,
+            **self.about_model(), **point.to_json(),
         )  # fmt: skip
 
     def pace(self, point: str) -> dict[str, float]:
@@ -336,6 +338,17 @@ class Bench(Compiler):
         """The checks of a compiled point before it is timed. out: the outputs of its first step."""
         checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
         return first_step.explained(checks, out, workload, key=self.key, batch=batch, device=self.device)
+
+    def work_of(self, point: Point, program: Program, compiled: CompiledStep, batch: Batch) -> StepWork:
+        """What the compiled step does. Parts of a step that update nothing have counts only."""
+        work = compiled.work
+        if point.explains or PART.of(point.levers) not in ("step", "local"):
+            return work
+        if PART.of(point.levers) == "step":  # the loss was computed with other values of each field
+            idle = (*work.idle_fields, *(name for name in self.proof.unread if name not in work.idle_fields))
+            work = dataclasses.replace(work, idle_fields=idle)
+        placed = program.put(batch)
+        return step_work.watch(program, compiled.call, self.key, lambda step: placed, work)
 
     def round(
         self, point: str, number: int, steps: int | None = None, *, double: bool = True, last: bool = False

@@ -99,9 +99,11 @@ class StepWork:
     reads_batch: bool | None = None  # whether the new state or the metrics depend on the batch
     idle_fields: tuple[str, ...] = ()  # paths of batch arrays that change neither the new state nor the loss
     parameter_arrays: int = 0
-    still_arrays: tuple[str, ...] = ()  # paths of parameter arrays that no checked step changed, the largest first
+    still_arrays: tuple[str, ...] = ()  # paths of parameter arrays that no step changed, in the order of the state
     still_share: float | None = None  # the share of parameters in `still_arrays`
     moved_share: float | None = None  # the share of parameters that changed, number by number
+    frozen_arrays: int = 0  # parameter arrays that the lever `freeze` holds on purpose, in addition
+    frozen_share: float = 0.0  # their share of all parameters
     steps: int = 0  # steps that were looked at one by one
     changing_steps: int | None = None  # of these, the steps that changed a parameter
     examples: int = 0  # examples of one batch that were looked at one by one

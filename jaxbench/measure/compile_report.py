@@ -22,6 +22,8 @@ from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
+from jaxbench.parallel.layout import canonical_avals
+from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads import flops
 from jaxbench.workloads.flops import Products
@@ -71,7 +73,8 @@ def with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
 class StatedWork:
     """The numbers of a step that no compiler knows. flops: of the global batch; None: those of the compiled products.
 
-    gradient_bytes: that data parallelism must reduce; None: unknown. model: the products of the model; None: unknown."""
+    gradient_bytes: that data parallelism must reduce. model: the products of the model. None: unknown.
+    """
 
     parameters: int = 0
     flops: float | None = None
@@ -85,12 +88,16 @@ class StatedWork:
         """part: of the step, a value of the lever. count: the model's products, which takes up to seconds; without a
         formula they are counted anyway."""
         params, _ = jax.eval_shape(workload.init, KEY)
-        formula = workload.flops_per_example is not None
-        model = flops.of_workload(workload, global_batch, part) if count or not formula else None
+        formula, model = workload.flops_per_example is not None, None
         stated = example_flops(workload, global_batch) * global_batch if formula else None
-        if stated and model is not None and part in ("forward", "inference"):  # the formula is of a whole step
-            whole = flops.of_workload(workload, global_batch).total
-            stated *= model.total / whole if whole else 1.0
+        if count or not formula:
+            # Gradients that the optimizer does not use are not computed, as under the lever `freeze`.
+            updates = part in ("step", "local")
+            unused = unused_gradients(workload, canonical_avals(workload)) if updates else frozenset[int]()
+            model = flops.of_workload(workload, global_batch, part, unused=unused, devices=devices)
+            if stated and (unused or part in ("forward", "inference")):  # the formula is of a step that trains all
+                whole = flops.of_workload(workload, global_batch).total
+                stated *= model.total / whole if whole else 1.0
         return cls(
             parameters=sum(leaf.size for leaf in jax.tree.leaves(params)),
             flops=stated,
@@ -144,14 +151,13 @@ def compile_step(
         with _count_loaded() as loaded:
             compiled = lowered.compile(options) if options else lowered.compile()
         compiled_at = clock()
-        jaxpr = (traced.jaxpr if traced is not None else jax.make_jaxpr(program.step)(state, batch)).jaxpr
     # Everything below reads the finished executable: none of it is part of the times above.
     memory, hlo = compiled.memory_analysis(), compiled.as_text()
     module = parse(hlo)
     # XLA's own count omits products that its CPU compiler hands to a library, so the text is counted, too.
     counted = operations.count(module)
     products = None if counted is None else counted * devices  # the text is the program of one device
-    work = work_of(jaxpr, stated, products, devices, batch)
+    work = work_of(None if traced is None else traced.jaxpr.jaxpr, stated, products, devices, batch)
     report = CompileReport(
         trace_s=traced_at - start if trace else None,
         lower_s=lowered_at - traced_at,
@@ -175,7 +181,7 @@ def compile_step(
         compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,  # 0: not computed
         attention="+".join(kind for kind, names in ATTENTIONS.items() if re.search(names, hlo)),
     )
-    names = callback_names(jaxpr)
+    names = callback_names(traced.jaxpr) if traced is not None else {}
     host_calls = operations.host_calls(module, names, platform=program.mesh.devices.flat[0].platform)
     concurrent = collective_counts.concurrent_collectives(module)
     return CompiledStep(compiled, report, hlo, concurrent, (state, batch), host_calls, bool(loaded), work)
@@ -184,20 +190,24 @@ def compile_step(
 def work_of(jaxpr: Any, stated: StatedWork, products: float | None, devices: int, batch: PyTree) -> StepWork:
     """What a step does according to its jaxpr and its text.
 
-    products: FLOPs of the products in the compiled text, all devices; None: unknown. batch: its last arguments.
+    jaxpr: None for a pmapped step, which has none apart from its model's. products: FLOPs of the products in the
+    compiled text, all devices; None: unknown. batch: the last arguments of the step.
     """
-    written = flops.products(jaxpr, devices=devices)
+    if jaxpr is not None:
+        written = flops.products(jaxpr, devices=devices)
+    else:
+        written = stated.model or Products({})
     total = written.total if products is None else products
     paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in jax.tree.leaves_with_path(batch)]
-    read = flops.used_inputs(jaxpr)[-len(paths) :] if paths else []
+    read = flops.used_inputs(jaxpr)[-len(paths) :] if paths and jaxpr is not None else [True] * len(paths)
     idle = tuple(path for path, is_read in zip(paths, read, strict=True) if not is_read)
     return StepWork(
         product_flops={dtype: share * total for dtype, share in written.shares.items()},
         all_products_counted=products is not None and not written.opaque,
         vector_flops=written.vectors,
         model_flops=stated.model.total if stated.model is not None and stated.model.all_counted else None,
-        recomputes=flops.recomputes(jaxpr),
-        reads_batch=False if paths and len(idle) == len(paths) else None,
+        recomputes=jaxpr is not None and flops.recomputes(jaxpr),
+        reads_batch=False if idle and len(idle) == len(paths) else None,
         idle_fields=idle,
     )
 

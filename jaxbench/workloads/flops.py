@@ -7,7 +7,7 @@ Elementwise work is not counted: it is small compared with the products, and not
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -90,25 +90,33 @@ def recomputes(jaxpr: Any) -> bool:
     return any(each.primitive.name in _REMATS and each.params["differentiated"] for each in equations(jaxpr))
 
 
-def of_function(function: Callable[..., PyTree], *avals: Any) -> Products:
+def of_function(function: Callable[..., PyTree], *avals: Any, devices: int = 1) -> Products:
     """The products of a function, given the shapes of its arguments."""
-    return products(jax.make_jaxpr(function)(*avals).jaxpr)
+    return products(jax.make_jaxpr(function)(*avals).jaxpr, devices=devices)
 
 
-def of_workload(workload: TrainWorkload, batch: int, part: str = "step") -> Products:
+def of_workload(
+    workload: TrainWorkload, batch: int, part: str = "step", *, unused: Collection[int] = (), devices: int = 1
+) -> Products:
     """The products of a model for a batch of `batch` examples, without recomputation and without the optimizer.
 
-    part: a value of the lever `part`: only the loss, only the predictions, or else the loss and its gradient.
+    part: a value of the lever `part`: only the loss, only the predictions, or else the loss and its gradient. unused:
+    the leaf indices of parameters for which nobody uses the gradient. devices: as for `products`.
     """
     params, model_state = jax.eval_shape(workload.init, KEY)
     examples = workload.batch_avals(batch)
     if part == "inference" and workload.predict is not None:
-        return of_function(workload.predict, params, model_state, examples)
+        return of_function(workload.predict, params, model_state, examples, devices=devices)
     avals = params, model_state, examples, KEY
     if part == "forward":
-        return of_function(workload.mean_loss, *avals)
-    loss = without_remat(workload.mean_loss, *avals)
-    return of_function(jax.value_and_grad(loss, has_aux=True), *avals)
+        return of_function(workload.mean_loss, *avals, devices=devices)
+    gradient = jax.value_and_grad(without_remat(workload.mean_loss, *avals), has_aux=True)
+
+    def used(*given: PyTree) -> PyTree:
+        loss, grads = gradient(*given)
+        return loss, [leaf for i, leaf in enumerate(jax.tree.leaves(grads)) if i not in unused]
+
+    return of_function(used, *avals, devices=devices)
 
 
 def count(function: Callable[..., PyTree], *avals: Any) -> float:

@@ -24,7 +24,7 @@ from jaxbench import discovery
 from jaxbench.core.bench import PreparedStep
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, keep_barriers
-from jaxbench.core.schema import COLLECTIVES, Verdict
+from jaxbench.core.schema import COLLECTIVES, StepWork, Verdict
 from jaxbench.digits import size
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.features.ablations.bench import AblationBench
@@ -37,7 +37,7 @@ from jaxbench.features.own_step.reference import OwnReference
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import Instruction, Module, parse
 from jaxbench.levers import PART
-from jaxbench.measure import check, first_step, memory
+from jaxbench.measure import check, first_step, memory, step_work
 from jaxbench.measure.arm import require_options
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
 from jaxbench.parallel import multihost
@@ -236,8 +236,8 @@ class OwnBench(AblationBench):
                 raise
             # Python decides by a number of the state, such as a flag: it stays a constant of the step.
             devices, batch = [*program.mesh.devices.flat], point.global_batch
-            again = programs.build(self.step, devices, batch, numbers=False)
-            return self.executable(workload, again, point, options, accepted=accepted)
+            rebuilt = programs.build(self.step, devices, batch, numbers=False)
+            return self.executable(workload, rebuilt, point, options, accepted=accepted)
         placed, again = programs.settled(program, compiled.call)
         if again:  # with the layout that the first compilation chose for arrays that init does not place
             compiled = compile_step(workload, placed, point.global_batch, **how)
@@ -272,6 +272,8 @@ class OwnBench(AblationBench):
         assert isinstance(program, OwnProgram)
         with stage("check"):
             checks = self.proof.verdicts(point, self.devices, program, compiled)
+            work = self.work_of(point, program, compiled, {})
+            checks += step_work.judge(work)
         assert compiled.inputs is not None
         report, leaves, (state, batch) = compiled.report, program.state_leaves, compiled.inputs
         arrays = {**state.params, **state.opt_state}
@@ -298,8 +300,9 @@ class OwnBench(AblationBench):
             "peak": size(report.peak_bytes),
         }
         return Explained(
-            name=self.step.name, examples=point.global_batch, facts=tuple(facts), cells=cells, checks=checks
-        )
+            name=self.step.name, examples=point.global_batch, facts=tuple(facts), cells=cells, checks=checks,
+            flops=report.flops_per_step, work=work,
+        )  # fmt: skip
 
     def facts_of(self, workload: PyTree) -> dict[str, float]:
         units = self.step.units_per_example
@@ -318,6 +321,13 @@ class OwnBench(AblationBench):
         first, *others = checks
         reason = f"the loss is not finite at the first step of {program.place}"
         return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
+
+    def work_of(self, point: Point, program: Program, compiled: CompiledStep, batch: PyTree) -> StepWork:
+        if point.explains:
+            return compiled.work
+        assert isinstance(program, OwnProgram)
+        work = step_work.with_effect(program, compiled.call, None, program.batch_of(0), compiled.work)
+        return step_work.watch(program, compiled.call, None, program.batch_of, work)
 
     def sent_checks(self, *about: PyTree) -> tuple[Verdict, ...]:
         return ()  # listed, not judged
