@@ -8,6 +8,7 @@ while it was timed: docs/metrics, "Load".
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -134,14 +135,11 @@ def judge(point: MeasuredPoint, timing: Timing, loop: LoopTime, demands: tuple[D
 
     demands: the row's rates, each with its ceiling (`roofline.demands`).
     """
-    record = point.case
-    # The compiler cannot count the FLOPs of a library that the program calls. Older records do not say (None).
-    counted = record.compiler_flops or 0.0 if record is not None and record.calls_library is False else None
     return (
         two_clocks(point, timing, loop),
         below_peak(demands),
         roofline(timing.step_s, demands),
-        flops_done(point.flops or 0, counted),
+        call_flops_done(point),
         positive(point, timing, loop, demands),
         inputs(point),
         itself(point),
@@ -277,6 +275,22 @@ def positive(point: MeasuredPoint, timing: Timing, loop: LoopTime, demands: tupl
         wrong.append(f"one more call takes {digits(timing.clock_ratio.value * timing.step_s.value)} s")
     wrong += [f"{digits(d.rate.value)} {d.unit}" for d in demands if d.rate.value <= 0]
     return Gate(name=POSITIVE, passed=not wrong, reason="; ".join(wrong))
+
+
+def call_flops_done(point: MeasuredPoint) -> Gate:
+    """As for a step. Only a kernel with products is held to their count, because a kernel defines its other operations
+    itself."""
+    record = point.case
+    # The compiler cannot count the FLOPs of a library that the program calls. Older records do not say (None).
+    counted = record.compiler_flops or 0.0 if record is not None and record.calls_library is False else None
+    if record is None or record.work is None or not record.work.product_flops:
+        return flops_done(point.flops or 0, counted)
+    others = (record.compiler_flops or 0.0) - sum(record.work.product_flops.values())
+    work = dataclasses.replace(record.work, vector_flops=max(record.work.vector_flops, others))
+    reason = Stated(point.flops or 0.0, 1, 1, each="call").contradiction(work)
+    if reason is None:
+        return flops_done(point.flops or 0, counted)
+    return Gate(name=FLOPS_DONE, passed=not reason, reason=reason, certain=bool(reason))  # counts have no noise
 
 
 def flops_done(stated: float, counted: float | None) -> Gate:

@@ -21,13 +21,15 @@ BEYOND = ("masked_flops", "padding_flops")  # facts: FLOPs of an example that a 
 class Stated:
     """The FLOPs that are stated of a step of `batch` examples on `devices`.
 
-    beyond: FLOPs of an example that the formula leaves out on purpose, because they are masked out or only pad.
+    beyond: FLOPs of an example that the formula leaves out on purpose, because they are masked out or only pad. each:
+    what the numbers of a sentence are of.
     """
 
     flops: float
     batch: int
     devices: int
     beyond: float = 0.0
+    each: str = "example"
 
     def contradiction(self, work: StepWork | None) -> str | None:
         """How the counted products differ; "" if they agree, None if some products are unknown."""
@@ -50,8 +52,8 @@ class Stated:
         return ""
 
     def _differs(self, counted: float, what: str) -> str:
-        each, found = (f"{flops / (self.batch or 1):,.0f}" for flops in (self.flops, counted))
-        return f"states {each} FLOPs per example, {what} {found}"
+        stated, found = (f"{flops / (self.batch or 1):,.0f}" for flops in (self.flops, counted))
+        return f"states {stated} FLOPs per {self.each}, {what} {found}"
 
 
 def sentences(work: StepWork | None, levers: Mapping[str, str] | None = None) -> list[str]:

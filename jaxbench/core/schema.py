@@ -229,6 +229,7 @@ class CaseRecord(CasePlace, Prepared):
     group_processes: int = 1  # of a collective: the processes that own the devices of one group
     group_hosts: int = 1  # the hosts of those processes
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # of a training: steps, final_accuracy
+    work: StepWork | None = None  # the products of a kernel; None: it is not compiled as a whole, or an older record
     kind: Literal["case"] = "case"
 
 
