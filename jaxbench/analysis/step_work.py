@@ -72,7 +72,10 @@ def _movement(work: StepWork) -> list[str]:
     found = []
     if work.steps and work.changing_steps == 0:
         return [f"no parameter changed in {work.steps} steps"]
-    if work.changing_steps is not None and work.changing_steps < work.steps:
+    if work.changing_steps is not None and work.changing_steps == work.last_change < work.steps:
+        # It has arrived, or it stops working: from here on no step changes anything.
+        found.append(f"parameters changed in the first {work.changing_steps} of {work.steps} steps only")
+    elif work.changing_steps is not None and work.changing_steps < work.steps:
         found.append(
             f"parameters changed in {work.changing_steps} of {work.steps} steps: the time is a mean of two kinds of "
             "steps"

@@ -45,7 +45,7 @@ def watch(
     """
     call, members = program.members.after_barrier(call), program.members
     changed: set[str] = set()
-    steps = changing = 0
+    steps = changing = last = 0
     with program.context():
         state = program.init(key)
         frozen = _sizes(state.model_state["frozen"]) if is_frozen(state.model_state) else {}
@@ -59,6 +59,7 @@ def watch(
             here = [path for path in after if not _equal(after[path], before[path])]
             moved = {path for paths in members.all_gather(here) for path in paths}  # each process has its own shards
             changed, steps, changing, before = changed | moved, steps + 1, changing + bool(moved), after
+            last = steps if moved else last
             if members.broadcast(steps >= LEAST and clock() - begin > SLOW_S):
                 break
     numbers = sum(x.size for shards in start.values() for x in shards)
@@ -77,6 +78,7 @@ def watch(
         frozen_share=sum(frozen.values()) / (total + sum(frozen.values())) if frozen else 0.0,
         steps=steps,
         changing_steps=changing,
+        last_change=last,
     )
 
 

@@ -53,19 +53,20 @@ def test_a_step_that_trains_changes_every_array_each_time(strategy):
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "changing", "steps"),
+    ("optimizer", "changing", "last", "steps"),
     [
-        (optax.MultiSteps(optax.sgd(0.1), 4).gradient_transformation(), 2, 8),
-        (skipping(2), 4, 8),
-        (skipping(3), 2, 8),
-        (optax.MultiSteps(optax.adam(0.1), 12).gradient_transformation(), 1, 12),
-        (optax.sgd(0.0), 0, MOST_STEPS),
+        (optax.MultiSteps(optax.sgd(0.1), 4).gradient_transformation(), 2, 8, 8),
+        (skipping(2), 4, 8, 8),
+        (skipping(3), 2, 6, 8),
+        (optax.MultiSteps(optax.adam(0.1), 12).gradient_transformation(), 1, 12, 12),
+        (optax.sgd(optax.piecewise_constant_schedule(0.1, {3: 0.0})), 3, 3, 8),
+        (optax.sgd(0.0), 0, 0, MOST_STEPS),
     ],
-    ids=["accumulation", "every-second", "every-third", "over-twelve", "never"],
+    ids=["accumulation", "every-second", "every-third", "over-twelve", "the-first-three", "never"],
 )
-def test_steps_that_change_no_parameter_are_counted(optimizer, changing, steps):
+def test_steps_that_change_no_parameter_are_counted(optimizer, changing, last, steps):
     work = watched(linear_workload(optimizer))
-    assert (work.changing_steps, work.steps) == (changing, steps)
+    assert (work.changing_steps, work.last_change, work.steps) == (changing, last, steps)
 
 
 def test_a_slow_step_is_watched_for_less_time():
