@@ -72,13 +72,14 @@ def _movement(work: StepWork) -> list[str]:
     found = []
     if work.steps and work.changing_steps == 0:
         return [f"no parameter changed in {work.steps} steps"]
-    if work.changing_steps is not None and work.changing_steps == work.last_change < work.steps:
+    changing, last = work.changing_steps, work.last_change
+    if changing is not None and changing == last < work.steps:
         # It has arrived, or it stops working: from here on no step changes anything.
-        found.append(f"parameters changed in the first {work.changing_steps} of {work.steps} steps only")
-    elif work.changing_steps is not None and work.changing_steps < work.steps:
+        found.append(f"parameters changed in the first {changing} of {work.steps} steps only")
+    # Steps before the first change may belong to a learning rate that begins at 0, or to a loss scale that overflows.
+    elif changing is not None and changing < work.steps - work.first_change + 1:
         found.append(
-            f"parameters changed in {work.changing_steps} of {work.steps} steps: the time is a mean of two kinds of "
-            "steps"
+            f"parameters changed in {changing} of {work.steps} steps: the time is a mean of two kinds of steps"
         )
     if work.still_arrays:
         found.append(

@@ -106,7 +106,8 @@ class StepWork:
     frozen_share: float = 0.0  # their share of all parameters
     steps: int = 0  # steps that were looked at one by one
     changing_steps: int | None = None  # of these, the steps that changed a parameter
-    last_change: int = 0  # the number of the last of them, from 1
+    first_change: int = 0  # the number of the first of them, from 1
+    last_change: int = 0  # the number of the last
     examples: int = 0  # examples of one batch that were looked at one by one
     examples_with_gradient: int | None = None  # of these, the examples that contribute to the gradient
 

@@ -109,11 +109,9 @@ class StatedWork:
         """The FLOPs of a step: those that are stated, else those of the model's products that the step has."""
         if self.flops is not None:
             return self.flops
-        compiled = sum(work.product_flops.values())
         if self.model is None:
-            return compiled
-        # XLA leaves out a product that is written twice, or has constant factors.
-        return min(self.model.total, compiled + work.vector_flops) if work.all_products_counted else self.model.total
+            return sum(work.product_flops.values())
+        return self.model.total if work.model_flops is None else work.model_flops
 
 
 def _avals(workload: TrainWorkload | StatedWork, program: Program, global_batch: int) -> tuple[PyTree, PyTree]:
@@ -201,11 +199,15 @@ def work_of(jaxpr: Any, stated: StatedWork, products: float | None, devices: int
     paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in jax.tree.leaves_with_path(batch)]
     read = flops.used_inputs(jaxpr)[-len(paths) :] if paths and jaxpr is not None else [True] * len(paths)
     idle = tuple(path for path, is_read in zip(paths, read, strict=True) if not is_read)
+    counted = products is not None and not written.opaque
+    model = stated.model.total if stated.model is not None and stated.model.all_counted else None
+    if model is not None and counted:  # XLA leaves out a product that is written twice, or has constant factors
+        model = min(model, total + written.vectors)
     return StepWork(
         product_flops={dtype: share * total for dtype, share in written.shares.items()},
-        all_products_counted=products is not None and not written.opaque,
+        all_products_counted=counted,
         vector_flops=written.vectors,
-        model_flops=stated.model.total if stated.model is not None and stated.model.all_counted else None,
+        model_flops=model,
         recomputes=jaxpr is not None and flops.recomputes(jaxpr),
         reads_batch=False if idle and len(idle) == len(paths) else None,
         idle_fields=idle,

@@ -45,21 +45,23 @@ def watch(
     """
     call, members = program.members.after_barrier(call), program.members
     changed: set[str] = set()
-    steps = changing = last = 0
+    steps = changing = first = last = 0
     with program.context():
         state = program.init(key)
         frozen = _sizes(state.model_state["frozen"]) if is_frozen(state.model_state) else {}
         sizes = _sizes(state.params)
         start = before = _shards(state.params)
         begin = clock()
-        # An optimizer may collect gradients for more than STEPS steps before it moves anything.
-        while steps < STEPS or (not changing and steps < MOST_STEPS):
+        # An optimizer may collect gradients for more than STEPS steps before it moves anything. Whether it does so again
+        # tells it from a learning rate that begins at 0, and from a loss scale that overflows at first.
+        while steps < STEPS or (steps < MOST_STEPS and (not changing or (first > 1 and steps < 2 * first))):
             state, _ = jax.block_until_ready(call(state, batch_of(steps)))
             after = _shards(state.params)
             here = [path for path in after if not _equal(after[path], before[path])]
             moved = {path for paths in members.all_gather(here) for path in paths}  # each process has its own shards
             changed, steps, changing, before = changed | moved, steps + 1, changing + bool(moved), after
-            last = steps if moved else last
+            if moved:
+                first, last = first or steps, steps
             if members.broadcast(steps >= LEAST and clock() - begin > SLOW_S):
                 break
     numbers = sum(x.size for shards in start.values() for x in shards)
@@ -78,6 +80,7 @@ def watch(
         frozen_share=sum(frozen.values()) / (total + sum(frozen.values())) if frozen else 0.0,
         steps=steps,
         changing_steps=changing,
+        first_change=first,
         last_change=last,
     )
 

@@ -176,8 +176,8 @@ class Tried(Message):
     sent_bytes: int
     state_bytes: int
     peak_bytes: int | None
-    flops: float  # that are stated of a step
-    beyond: float  # FLOPs of an example that the formula leaves out on purpose
+    flops: float = 0.0  # that are stated of a step
+    beyond: float = 0.0  # FLOPs of an example that the formula leaves out on purpose
     work: StepWork | None = None  # None: it was not watched
 
 

@@ -93,17 +93,25 @@ def test_an_opaque_kernel_keeps_the_wide_limit(tmp_path):
 
 
 def test_sentences():
-    assert sentences(None) == sentences(work(steps=8, changing_steps=8, last_change=8, moved_share=0.9)) == []
-    assert sentences(work(steps=8, changing_steps=4, last_change=7)) == [
+    assert (
+        sentences(None)
+        == sentences(work(steps=8, changing_steps=8, first_change=1, last_change=8, moved_share=0.9))
+        == []
+    )
+    assert sentences(work(steps=8, changing_steps=4, first_change=1, last_change=7)) == [
         "parameters changed in 4 of 8 steps: the time is a mean of two kinds of steps"
     ]
-    assert sentences(work(steps=8, changing_steps=3, last_change=3)) == [
+    assert sentences(work(steps=8, changing_steps=7, first_change=2, last_change=8)) == [], "a warm-up"
+    assert sentences(work(steps=8, changing_steps=1, first_change=5, last_change=5)) == [
+        "parameters changed in 1 of 8 steps: the time is a mean of two kinds of steps"
+    ]
+    assert sentences(work(steps=8, changing_steps=3, first_change=1, last_change=3)) == [
         "parameters changed in the first 3 of 8 steps only"
     ]
     assert sentences(work(steps=48, changing_steps=0)) == ["no parameter changed in 48 steps"]
     still = work(parameter_arrays=6, still_arrays=("w1", "w2", "w3"), still_share=0.9939, moved_share=0.006)
     assert sentences(still) == ["3 of 6 parameter arrays, 99.4 % of the parameters, never changed: w1, w2, w3"]
-    assert sentences(work(steps=8, changing_steps=8, last_change=8, moved_share=0.04)) == [
+    assert sentences(work(steps=8, changing_steps=8, first_change=1, last_change=8, moved_share=0.04)) == [
         "96.0 % of the parameters never changed in 8 steps"
     ]
     assert sentences(work(frozen_arrays=2, frozen_share=0.5)) == [
@@ -137,7 +145,9 @@ def test_the_number_formats_that_a_reader_would_not_expect(formats, precision, t
 
 
 def test_the_row_and_the_headline_say_it_and_the_peak_is_that_of_the_products(tmp_path):
-    counted = work(product_flops={"bfloat16": STATED}, steps=8, changing_steps=4, last_change=7, idle_fields=("x",))
+    counted = work(
+        product_flops={"bfloat16": STATED}, steps=8, changing_steps=4, first_change=1, last_change=7, idle_fields=("x",)
+    )
     gpu = {"platform": "gpu", "device_kind": "NVIDIA H200"}
     run = fabricate.run_folder(tmp_path / "run", devices=(1, 2), work=counted, **gpu)
     fabricate.edit(run, lambda line: line.update(levers=dict(DEFAULTS)) if line["kind"] == "point" else None)

@@ -16,6 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from workload_cases import KEY, linear_workload
 
 from jaxbench import OwnStep, StepWorkload
+from jaxbench.analysis.step_work import Stated
 from jaxbench.core.reference import MOST_STEPS
 from jaxbench.core.schema import StepWork
 from jaxbench.core.workload import Field, TrainWorkload
@@ -53,20 +54,21 @@ def test_a_step_that_trains_changes_every_array_each_time(strategy):
 
 
 @pytest.mark.parametrize(
-    ("optimizer", "changing", "last", "steps"),
+    ("optimizer", "changing", "ends", "steps"),
     [
-        (optax.MultiSteps(optax.sgd(0.1), 4).gradient_transformation(), 2, 8, 8),
-        (skipping(2), 4, 8, 8),
-        (skipping(3), 2, 6, 8),
-        (optax.MultiSteps(optax.adam(0.1), 12).gradient_transformation(), 1, 12, 12),
-        (optax.sgd(optax.piecewise_constant_schedule(0.1, {3: 0.0})), 3, 3, 8),
-        (optax.sgd(0.0), 0, 0, MOST_STEPS),
+        (optax.MultiSteps(optax.sgd(0.1), 4).gradient_transformation(), 2, (4, 8), 8),
+        (skipping(2), 4, (2, 8), 8),
+        (skipping(3), 2, (3, 6), 8),
+        (optax.MultiSteps(optax.adam(0.1), 12).gradient_transformation(), 2, (12, 24), 24),
+        (optax.sgd(optax.piecewise_constant_schedule(0.1, {3: 0.0})), 3, (1, 3), 8),
+        (optax.sgd(optax.linear_schedule(0.0, 0.1, 4)), 7, (2, 8), 8),
+        (optax.sgd(0.0), 0, (0, 0), MOST_STEPS),
     ],
-    ids=["accumulation", "every-second", "every-third", "over-twelve", "the-first-three", "never"],
+    ids=["accumulation", "every-second", "every-third", "over-twelve", "the-first-three", "warm-up", "never"],
 )
-def test_steps_that_change_no_parameter_are_counted(optimizer, changing, last, steps):
+def test_steps_that_change_no_parameter_are_counted(optimizer, changing, ends, steps):
     work = watched(linear_workload(optimizer))
-    assert (work.changing_steps, work.last_change, work.steps) == (changing, last, steps)
+    assert (work.changing_steps, (work.first_change, work.last_change), work.steps) == (changing, ends, steps)
 
 
 def test_a_slow_step_is_watched_for_less_time():
@@ -83,13 +85,14 @@ def masked(names: str) -> optax.GradientTransformation:
 
 
 def layers(**parts: Any) -> TrainWorkload:
-    """A small perceptron. dtype: of its parameters. shift: of its hidden units; far below 0 they are dead. rate."""
-    dtype, shift = parts.get("dtype", jnp.float32), parts.get("shift", 0.0)
+    """A small perceptron. dtype: of its parameters. shift: of its hidden units; far below 0 they are dead. rate. wide:
+    times its widths."""
+    dtype, shift, wide = parts.get("dtype", jnp.float32), parts.get("shift", 0.0), parts.get("wide", 1)
 
     def init(key: jax.Array) -> tuple[Any, Any]:
         first, second = jax.random.split(key)
-        w1, w2 = 1 + jax.random.uniform(first, (3, 5)), 1 + jax.random.uniform(second, (5, 2))
-        return {"w1": w1.astype(dtype), "w2": w2.astype(dtype), "b": jnp.zeros(2)}, {}
+        w1, w2 = (1 + jax.random.uniform(k, (wide * i, wide * o)) for k, i, o in ((first, 3, 5), (second, 5, 2)))
+        return {"w1": w1.astype(dtype), "w2": w2.astype(dtype), "b": jnp.zeros(2 * wide)}, {}
 
     def loss(params: Any, model_state: Any, batch: Any, key: jax.Array) -> tuple[Any, Any]:
         hidden = jax.nn.relu(batch["x"].astype(dtype) @ params["w1"] + shift)
@@ -97,7 +100,7 @@ def layers(**parts: Any) -> TrainWorkload:
         return jnp.mean(error**2), (model_state, {})
 
     optimizer = optax.sgd(parts.get("rate", 1e-2))
-    example = {"x": Field((3,)), "y": Field((2,))}
+    example = {"x": Field((3 * wide,)), "y": Field((2 * wide,))}
     return TrainWorkload(name="layers", init=init, loss=loss, optimizer=optimizer, example=example)
 
 
@@ -214,3 +217,54 @@ def _in_bfloat16(state: Any, batch: Any) -> tuple[Any, Any]:
 
     value, grad = jax.value_and_grad(loss)(state["w"])
     return {"w": state["w"] - 0.1 * grad, "n": state["n"] + 1}, {"loss": value}
+
+
+WIDE = 4  # a product with a side of 2 on 2 devices may be a product with a vector
+LAYERS_FLOPS = WIDE**2 * 2.0 * (2 * 3 * 5 + 3 * 5 * 2)  # the first layer needs no gradient of its input
+
+
+def twice(workload: TrainWorkload) -> TrainWorkload:
+    """Its loss computes everything twice, which XLA merges."""
+
+    def loss(*given: Any) -> Any:
+        (one, about), (other, _) = workload.loss(*given), workload.loss(*given)
+        return (one + other) / 2, about
+
+    return dataclasses.replace(workload, loss=loss)
+
+
+def unused(workload: TrainWorkload) -> TrainWorkload:
+    """Its loss has a product that nobody reads."""
+
+    def loss(params: Any, model_state: Any, batch: Any, key: jax.Array) -> Any:
+        _ = batch["x"] @ jnp.ones((3 * WIDE, 1000))
+        return workload.loss(params, model_state, batch, key)
+
+    return dataclasses.replace(workload, loss=loss)
+
+
+@pytest.mark.parametrize(
+    ("workload", "stated", "found"),
+    [
+        (layers(wide=WIDE), LAYERS_FLOPS, ""),
+        (layers(wide=WIDE), 2 * LAYERS_FLOPS, "the compiled step has 1,920"),
+        (layers(wide=WIDE), LAYERS_FLOPS / 2, "the products of the model have 1,920"),
+        (layers(wide=WIDE), 1.1 * LAYERS_FLOPS, "the compiled step has 1,920"),
+        (twice(layers(wide=WIDE)), 2 * LAYERS_FLOPS, "the compiled step has 1,920"),
+        (twice(layers(wide=WIDE)), None, ""),
+        (unused(layers(wide=WIDE)), LAYERS_FLOPS + 24000, "the compiled step has 1,920"),
+        (unused(layers(wide=WIDE)), None, ""),
+        (dataclasses.replace(layers(wide=WIDE), optimizer=masked("b")), LAYERS_FLOPS, ""),
+        (dataclasses.replace(layers(wide=WIDE), optimizer=masked("b")), None, ""),
+    ],
+    ids=["right", "twice", "half", "a-tenth", "merged", "merged-no-formula", "unused", "unused-no-formula", "masked",
+         "masked-no-formula"],
+)  # fmt: skip
+@pytest.mark.parametrize("strategy", ["jit_auto", pytest.param("shard_map", marks=pytest.mark.full)])
+def test_a_formula_is_held_to_the_products(workload, stated, found, strategy):
+    workload = dataclasses.replace(workload, flops_per_example=stated)
+    program = load(strategy).build(workload, jax.devices()[:2])
+    compiled = compile_step(workload, program, BATCH)
+    said = Stated(compiled.report.flops_per_step, BATCH, 2).contradiction(compiled.work)
+    assert said == (f"states {stated:,.0f} FLOPs per example, {found}" if found else "")
+    assert {*compiled.work.product_flops} == {"float32"}
