@@ -52,7 +52,7 @@ def watch(
         sizes = _sizes(state.params)
         start = before = _shards(state.params)
         begin = clock()
-        # An optimizer may collect gradients for more than STEPS steps before it moves anything. Whether it does so again
+        # An optimizer may collect gradients for more than STEPS steps before it moves anything. That it does so again
         # tells it from a learning rate that begins at 0, and from a loss scale that overflows at first.
         while steps < STEPS or (steps < MOST_STEPS and (not changing or (first > 1 and steps < 2 * first))):
             state, _ = jax.block_until_ready(call(state, batch_of(steps)))

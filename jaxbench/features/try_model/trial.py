@@ -134,7 +134,7 @@ def _try_all(
     return outcomes
 
 
-def _try(worker: Worker, strategy: str, devices: int, *, watch: bool) -> StrategyTrial:
+def _try(worker: Worker, strategy: str, devices: int, *, watch: bool = False) -> StrategyTrial:
     point = Point(
         point=f"{strategy}/strong/{devices}", strategy=strategy, scaling="strong", devices=devices, global_batch=BATCH,
         oversubscribed=True, levers=dict(DEFAULTS), platform="cpu",
