@@ -8,6 +8,7 @@ import dataclasses
 import io
 
 import fabricate
+import fabricate_cases
 import pytest
 
 from jaxbench.analysis import gates
@@ -169,3 +170,15 @@ def test_an_older_record_reads_as_unknown(tmp_path):
     line = schema.to_json(fabricate.point_record())
     del line["work"]
     assert schema.from_json(line).work is None
+
+
+@pytest.mark.parametrize(("factor", "gate"), [(1.0, "passed"), (2.0, "refused"), (0.5, "refused")])
+def test_a_kernel_is_held_to_its_products(factor, gate, tmp_path):
+    counted = 2.0 * 64**3
+    held = StepWork(product_flops={"float32": counted}, all_products_counted=True)
+    about = {"flops": factor * counted, "compiler_flops": 1.01 * counted, "calls_library": False, "work": held}
+    made = fabricate_cases.matmul(64, call_s=1e-3, **about)
+    (row,) = run_report.find(RunFolder(fabricate_cases.case_folder(tmp_path / "run", [made]))).rows
+    (answer,) = (each for each in row.gates if each.name == gates.FLOPS_DONE)
+    assert answer.passed is (gate == "passed") and answer.certain is (gate == "refused")
+    assert ("FLOPs per call" in answer.reason) is (gate == "refused")
