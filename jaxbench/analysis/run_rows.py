@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from jaxbench.analysis import gates, roofline
+from jaxbench.analysis import gates, roofline, step_work
 from jaxbench.analysis.gates import Gate
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import payload
@@ -246,10 +246,13 @@ def _with_product(use: Utilisation, row: Row, product: Row) -> Utilisation:
 
 
 def dtype_of(point: MeasuredPoint, config: Mapping[str, Any]) -> str:
-    """The dtype of the point's matrix products, from its lever or the config; "" if neither has one.
+    """The dtype of most of the point's matrix products, as counted; of older records, from its lever or the config; ""
+    if neither has one.
 
     Of the levers, only the 16-bit formats differ from float32: TF32 is a way to multiply float32 arrays.
     """
+    if counted := step_work.formats(point.work):
+        return next(iter(counted))
     precision = point.levers.get("precision", "")
     model = config.get("model")
     named = str(model.get("dtype") or "") if isinstance(model, dict) else ""
@@ -316,6 +319,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         elif row.gate != "refused" and not row.efficiency.has_interval and row.efficiency.value > 1:
             notes.append("efficiency above 1, without an interval to judge it")
         notes.extend(_shared_threads(row))
+    notes.extend(step_work.sentences(point.work, point.levers))
     for check in point.record.checks if point.record else ():
         if check.ok and check.excess_bytes:  # not an error
             total = sum(c.bytes for c in point.record.passport.collectives) if point.record else 0

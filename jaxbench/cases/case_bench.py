@@ -168,7 +168,7 @@ class CaseBench:
             launch_s=launch_s, compile_s=facts.compile_s, compiler_flops=facts.flops, compiler_bytes=facts.bytes,
             temp_bytes=facts.temp_bytes, checks=verdicts(ready, wrong), worker=self.worker,
             collectives=facts.collectives, calls_library=facts.calls_library, group_processes=len(owners),
-            group_hosts=len({self.hosts[process] for process in owners}), outcome=outcome,
+            group_hosts=len({self.hosts[process] for process in owners}), outcome=outcome, work=facts.work,
         )  # fmt: skip
 
     @functools.cached_property

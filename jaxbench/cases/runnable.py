@@ -17,10 +17,11 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jaxbench.core.clock import Timer
+from jaxbench.core.schema import StepWork
 from jaxbench.core.workload import PyTree
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
-from jaxbench.measure.compile_report import callback_names
+from jaxbench.measure.compile_report import StatedWork, callback_names, work_of
 from jaxbench.parallel import collectives as chain_lib
 from jaxbench.parallel import multihost
 from jaxbench.parallel.collectives import Chain, feed_back
@@ -39,6 +40,7 @@ class Facts:
     collectives: tuple[str, ...] = ()  # kinds in the compiled step
     calls_library: bool | None = None  # it has a custom call; the compiler does not count the FLOPs of those
     host_calls: tuple[str, ...] | None = None  # the compiled step's requests to the host; None: nothing is compiled
+    work: StepWork | None = None  # the products of a kernel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +88,13 @@ def compile_chain(
         compile_s = clock() - start  # of the step, without the loop over it
         looped = _jit(chain_lib.loop(chain.step)).lower(state, batch, _aval(place(1))).compile() if loop else None
     cost, memory, module = step.cost_analysis() or {}, step.memory_analysis(), parse(step.as_text())
+    products = operations.count(module)
     facts = Facts(
         compile_s=compile_s,
         # XLA's own count takes the body of a loop only once, and omits library calls on a CPU. Ours has products only.
         # So the larger of the two is nearer to the work done.
-        flops=max((f for f in (_known(cost.get("flops")), operations.count(module)) if f is not None), default=None),
+        flops=max((f for f in (_known(cost.get("flops")), products) if f is not None), default=None),
+        work=None if chain.mesh is not None else work_of(traced.jaxpr.jaxpr, StatedWork(), products, 1, {}),
         bytes=_known(cost.get("bytes accessed")),
         temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
         collectives=collective_counts.kinds(module) if chain.mesh is not None else (),

@@ -87,15 +87,27 @@ class StepWork:
     None and () mean that a number is unknown.
     """
 
-    # FLOPs of products and convolutions in one step, all devices, by the dtype of their operands: {"bfloat16": 1.2e9}
+    # FLOPs of products and convolutions in one step, all devices, by the dtype of their operands: {"bfloat16": 1.2e9}.
+    # Formats are those of the program as it was written, because a compiler may compute 16 bits in 32.
     product_flops: dict[str, float] = dataclasses.field(default_factory=dict)
     all_products_counted: bool = False  # the text has no loop of unknown length and no opaque kernel
+    # A part of them that a compiler may write as element-wise operations and sums, so that the text may lack it.
+    vector_flops: float = 0.0
+    # FLOPs of the products of the model on one device, without recomputation and without the optimizer; None: unknown
+    model_flops: float | None = None
+    recomputes: bool = False  # the step computes activations again in its backward pass
     reads_batch: bool | None = None  # whether the new state or the metrics depend on the batch
+    idle_fields: tuple[str, ...] = ()  # paths of batch arrays that change neither the new state nor the loss
     parameter_arrays: int = 0
-    still_arrays: tuple[str, ...] = ()  # paths of parameter arrays that no checked step changed
-    moved_share: float | None = None  # the share of parameters in arrays that changed
+    still_arrays: tuple[str, ...] = ()  # paths of parameter arrays that no step changed, in the order of the state
+    still_share: float | None = None  # the share of parameters in `still_arrays`
+    moved_share: float | None = None  # the share of parameters that changed, number by number
+    frozen_arrays: int = 0  # parameter arrays that the lever `freeze` holds on purpose, in addition
+    frozen_share: float = 0.0  # their share of all parameters
     steps: int = 0  # steps that were looked at one by one
     changing_steps: int | None = None  # of these, the steps that changed a parameter
+    first_change: int = 0  # the number of the first of them, from 1
+    last_change: int = 0  # the number of the last
     examples: int = 0  # examples of one batch that were looked at one by one
     examples_with_gradient: int | None = None  # of these, the examples that contribute to the gradient
 
@@ -219,6 +231,7 @@ class CaseRecord(CasePlace, Prepared):
     group_processes: int = 1  # of a collective: the processes that own the devices of one group
     group_hosts: int = 1  # the hosts of those processes
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # of a training: steps, final_accuracy
+    work: StepWork | None = None  # the products of a kernel; None: it is not compiled as a whole, or an older record
     kind: Literal["case"] = "case"
 
 

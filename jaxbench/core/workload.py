@@ -131,6 +131,8 @@ class TrainWorkload:
         a step of G examples takes G flops_per_example + G^2 flops_per_pair.
       masked_flops_per_example: FLOPs of products with a masked-out result. `flops_per_example` leaves them out, while
         common formulas count them (docs/metrics, FLOPs of attention).
+      padding_flops_per_example: FLOPs of products with padding, such as empty places of experts or zeros in a kernel.
+        `flops_per_example` leaves them out, and a platform may do without them.
       unit: the name of an example in a throughput ("images").
       tokens: predicted tokens of an example, padding included, for a throughput in tokens; 0: not a sequence.
       data: the real data, or a function that loads it: a Dataset, or another form that `data.own` reads, such as a
@@ -162,6 +164,7 @@ class TrainWorkload:
     flops_per_example: float | None = None
     flops_per_pair: float = 0.0
     masked_flops_per_example: float = 0.0
+    padding_flops_per_example: float = 0.0
     unit: str = "examples"
     tokens: int = 0
     data: PyTree = None

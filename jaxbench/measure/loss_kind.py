@@ -16,6 +16,7 @@ an example the loss depends on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -80,8 +81,9 @@ class LossKind:
     @classmethod
     def of(cls, label: str) -> LossKind:
         """Reads a `label` back, as far as needed to know whether the loss may be computed in parts."""
-        name = label.split("; ")[0]
-        return cls(name=name.removesuffix(", gathered"), gathers=name.endswith(", gathered"))
+        name, _, unread = label.partition("; ")
+        fields = tuple(re.findall(r"'([^']*)'", unread))
+        return cls(name=name.removesuffix(", gathered"), gathers=name.endswith(", gathered"), unread=fields)
 
 
 def flops(workload: TrainWorkload) -> float:

@@ -71,6 +71,11 @@ class Proof:
         """Adopts the kind of the loss, by its `label`, from another process that has accepted it."""
         self.loss_kind = LossKind.of(label)
 
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The fields of an example that change neither the loss nor its gradient; () if that is unknown."""
+        return self.loss_kind.unread
+
     @functools.cached_property
     def draws(self) -> bool:
         """Whether the loss uses its key."""

@@ -36,7 +36,11 @@ def memory(program: Program, state: TrainState, batch: Batch, *, gradients: bool
 
 def of_workload(workload: TrainWorkload) -> dict[str, float]:
     """Facts about one example for throughput in tokens and for FLOP formulas; facts with the value 0 are left out."""
-    facts = {"tokens": float(workload.tokens), "masked_flops": workload.masked_flops_per_example}
+    facts = {
+        "tokens": float(workload.tokens),
+        "masked_flops": workload.masked_flops_per_example,
+        "padding_flops": workload.padding_flops_per_example,
+    }
     found = {name: value for name, value in facts.items() if value}
     least = _least_work(workload)
     return found if least == 1 else {**found, "least_work": least}

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar, dataclass_transform
 
-from jaxbench.core.schema import Record, Verdict
+from jaxbench.core.schema import Record, StepWork, Verdict
 from jaxbench.machine.position import Position
 from jaxbench.records.documents import JsonObject, decode
 from jaxbench.records.manifest import Machine
@@ -148,6 +148,8 @@ class Explained(Message):
     facts: tuple[tuple[str, str], ...]
     cells: dict[str, str]
     checks: tuple[Verdict, ...]
+    flops: float  # that are stated of a step
+    work: StepWork
 
 
 class Description(Message):
@@ -174,6 +176,9 @@ class Tried(Message):
     sent_bytes: int
     state_bytes: int
     peak_bytes: int | None
+    flops: float = 0.0  # that are stated of a step
+    beyond: float = 0.0  # FLOPs of an example that the formula leaves out on purpose
+    work: StepWork | None = None  # None: it was not watched
 
 
 # Requests. `point` is the id of a point, or the fields of a point that the process does not know yet.
@@ -253,6 +258,7 @@ class Try(Request[Tried]):
     """Checks a point without timing it."""
 
     point: Fields
+    watch: bool = False  # also which parameters its steps change
 
 
 class Refer(Request[Same]):

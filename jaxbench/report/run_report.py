@@ -122,9 +122,11 @@ class RunReport:
         if self.kind == CASES:
             cache_bytes = self.manifest.get("cache_bytes")
             return headline.case_headlines(self.view, self.rows, self.lines, self.crossings, cache_bytes=cache_bytes)
+        # A time that is of something else than its name says is no news below the headlines, but a part of them.
+        does = sentences.work(self.rows)
         if self.kind == TRAINING:
-            return headline.headlines(self.rows, self.controls)
-        found = lever_results.headlines(self.view, self.groups)
+            return [*headline.headlines(self.rows, self.controls), *does]
+        found = [*lever_results.headlines(self.view, self.groups), *does]
         return [*found, *([studies.search_sentence(self.search)] if self.search is not None else [])]
 
     @functools.cached_property

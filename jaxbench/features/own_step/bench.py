@@ -25,7 +25,7 @@ from jaxbench.core.bench import PreparedStep
 from jaxbench.core.clock import Timer
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, keep_barriers
-from jaxbench.core.schema import COLLECTIVES, Verdict
+from jaxbench.core.schema import COLLECTIVES, StepWork, Verdict
 from jaxbench.digits import size
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.features.ablations.bench import AblationBench
@@ -38,9 +38,9 @@ from jaxbench.features.own_step.reference import OwnReference
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import Instruction, Module, parse
 from jaxbench.levers import PART
-from jaxbench.measure import check, first_step, memory
+from jaxbench.measure import check, first_step, memory, step_work
 from jaxbench.measure.arm import require_options
-from jaxbench.measure.compile_report import CompiledStep, StepWork, compile_step
+from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
 from jaxbench.parallel import multihost
 from jaxbench.processes import messages
 from jaxbench.processes.group import ProcessGroup
@@ -200,7 +200,7 @@ class OwnBench(AblationBench):
     def workload_and_program(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
         with stage("build"):
             require_options(point.levers, self.devices[0])
-            part, batch, none = point.levers.get(PART.name), point.global_batch, StepWork()
+            part, batch, none = point.levers.get(PART.name), point.global_batch, StatedWork()
             if point.explains and part == PEAK:
                 return none, self.peak(point)
             if point.explains and part == COMMUNICATION:
@@ -216,11 +216,11 @@ class OwnBench(AblationBench):
             # For absent hardware, fake CPU devices hold what `make` places, and the step is exported from there.
             program = programs.build(self.step, jax.devices()[: len(devices)] if absent else devices, batch)
             flops = self.step.flops_per_example
-            work = StepWork(parameters=programs.parameters(program), flops=None if flops is None else flops * batch)
+            work = StatedWork(parameters=programs.parameters(program), flops=None if flops is None else flops * batch)
             return work, one_device.elsewhere(program, devices) if absent else program
 
     def executable(
-        self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
+        self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree], *, accepted: bool
     ) -> tuple[Program, CompiledStep]:
         how: dict[str, PyTree] = {"options": options, "asked": point.devices}
         if not isinstance(program, OwnProgram):
@@ -238,7 +238,8 @@ class OwnBench(AblationBench):
                 raise
             # Python decides by a number of the state, such as a flag: it stays a constant of the step.
             devices, batch = [*program.mesh.devices.flat], point.global_batch
-            return self.executable(workload, programs.build(self.step, devices, batch, numbers=False), point, options)
+            rebuilt = programs.build(self.step, devices, batch, numbers=False)
+            return self.executable(workload, rebuilt, point, options, accepted=accepted)
         placed, again = programs.settled(program, compiled.call)
         if again:  # with the layout that the first compilation chose for arrays that init does not place
             compiled = compile_step(workload, placed, point.global_batch, **how)
@@ -272,6 +273,9 @@ class OwnBench(AblationBench):
         workload, program, compiled = self.compile(point)
         assert isinstance(program, OwnProgram)
         checks = self._as_run(PreparedStep(point, workload, program, compiled, 1))
+        with stage("check"):
+            work = self.work_of(point, program, compiled, {})
+            checks += step_work.judge(work)
         assert compiled.inputs is not None
         report, leaves, (state, batch) = compiled.report, program.state_leaves, compiled.inputs
         arrays = {**state.params, **state.opt_state}
@@ -298,8 +302,9 @@ class OwnBench(AblationBench):
             "peak": size(report.peak_bytes),
         }
         return Explained(
-            name=self.step.name, examples=point.global_batch, facts=tuple(facts), cells=cells, checks=checks
-        )
+            name=self.step.name, examples=point.global_batch, facts=tuple(facts), cells=cells, checks=checks,
+            flops=report.flops_per_step, work=work,
+        )  # fmt: skip
 
     def _as_run(self, ready: PreparedStep) -> tuple[Verdict, ...]:
         """The checks that a run makes of a point: before the first round, and of the state after it. Raises StageError.
@@ -342,6 +347,13 @@ class OwnBench(AblationBench):
         """The timer of a point, which also waits for what `batch` starts."""
         timer = super().timer_of(ready)
         return dataclasses.replace(timer, fence=fence_of(jax.local_devices())) if self.fed(ready.point) else timer
+
+    def work_of(self, point: Point, program: Program, compiled: CompiledStep, batch: PyTree) -> StepWork:
+        if point.explains:
+            return compiled.work
+        assert isinstance(program, OwnProgram)
+        work = step_work.with_effect(program, compiled.call, None, program.batch_of(0), compiled.work)
+        return step_work.watch(program, compiled.call, None, program.batch_of, work)
 
     def sent_checks(self, *about: PyTree) -> tuple[Verdict, ...]:
         return ()  # listed, not judged

@@ -18,6 +18,8 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench import levers
+from jaxbench.analysis import step_work
+from jaxbench.analysis.step_work import Stated
 from jaxbench.core.plan import Placed, Point
 from jaxbench.core.schema import OWN
 from jaxbench.features.own_step.references import References
@@ -81,7 +83,9 @@ def _explained(workers: _Processes, point: Point, told: dict[str, PyTree]) -> di
     unknown = [check.reason for check in checks if check.unchecked]
     word = "wrong" if wrong else "cannot tell" if unknown else "right"  # one wrong check outweighs what is unknown
     shown = {"name": about.name, "examples": about.examples, "facts": about.facts, **about.cells}
-    return {**shown, "word": word, "notes": wrong or unknown or [checks[0].reason]}
+    stated = Stated(about.flops, about.examples, point.devices)
+    does = [*step_work.sentences(about.work), *filter(None, [stated.contradiction(about.work)])]
+    return {**shown, "word": word, "notes": [*(wrong or unknown or [checks[0].reason]), *does]}
 
 
 def _print_step(found: dict[int, dict[str, PyTree]], console: Console) -> None:

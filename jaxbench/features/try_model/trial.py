@@ -26,6 +26,8 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench import parallel
+from jaxbench.analysis import step_work
+from jaxbench.analysis.step_work import BEYOND, Stated
 from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program
@@ -93,7 +95,7 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     console.print(_table(model.strategies, outcomes))
     words = {outcome.word for outcome in outcomes.values()}
     last = model.training if RIGHT in words else f"No strategy is shown to train '{model.name}' correctly."
-    for line in (*model.notes, *_notes(model.strategies, outcomes), last):
+    for line in (*model.notes, *_notes(model.strategies, outcomes), *_does(outcomes), last):
         console.print(line, highlight=False, soft_wrap=True)
     return RIGHT in words and not words & {WRONG, ERROR}
 
@@ -107,7 +109,7 @@ def _try_all(
     parts = [name for name in strategies if name not in whole]
     waiting = deque((name, count) for names in (whole, parts) for count in DEVICES for name in names)
     outcomes: dict[tuple[str, int], StrategyTrial] = {}
-    total = len(waiting)
+    first, total = waiting[0], len(waiting)
 
     with (
         heartbeat(console, lambda: f"{len(outcomes)} of {total} points tried, {total - len(outcomes)} left"),
@@ -121,7 +123,8 @@ def _try_all(
                     point = take()
                 except IndexError:  # the other worker took the last point
                     return
-                outcomes[point] = _try(worker, *point)
+                # What a step changes and multiplies belongs to the model, so one point tells.
+                outcomes[point] = _try(worker, *point, watch=point == first)
                 progress.advance(task)
 
         # The two workers start from opposite ends, so they need no common reference until they meet.
@@ -131,13 +134,13 @@ def _try_all(
     return outcomes
 
 
-def _try(worker: Worker, strategy: str, devices: int) -> StrategyTrial:
+def _try(worker: Worker, strategy: str, devices: int, *, watch: bool = False) -> StrategyTrial:
     point = Point(
         point=f"{strategy}/strong/{devices}", strategy=strategy, scaling="strong", devices=devices, global_batch=BATCH,
         oversubscribed=True, levers=dict(DEFAULTS), platform="cpu",
     )  # fmt: skip
     try:
-        answer = worker.ask(Try(point=point.to_json()))
+        answer = worker.ask(Try(point=point.to_json(), watch=watch))
     except WorkerError as error:
         if not error.alive:  # killed, such as for its memory: this worker cannot try the rest
             raise UserError(f"{strategy} on {devices} devices: {error}") from error
@@ -186,6 +189,16 @@ def _notes(strategies: Sequence[str], outcomes: dict[tuple[str, int], StrategyTr
     return [f"{_where(found, strategies)}: {note}" for note, found in places.items()]
 
 
+def _does(outcomes: dict[tuple[str, int], StrategyTrial]) -> list[str]:
+    """What the steps of the model do, where that is less, or other, than is stated."""
+    found = []
+    for tried in (outcome.tried for outcome in outcomes.values() if outcome.tried is not None):
+        if tried.work is not None:
+            stated = Stated(tried.flops, BATCH, 1, tried.beyond)
+            found += [*step_work.sentences(tried.work), *filter(None, [stated.contradiction(tried.work)])]
+    return [f"The step: {sentence}." for sentence in found]
+
+
 def _where(places: dict[str, list[str]], strategies: Sequence[str]) -> str:
     if len(places) == len(strategies) and all(len(counts) == len(DEVICES) for counts in places.values()):
         return "every strategy"
@@ -218,8 +231,10 @@ def describe(bench: Bench) -> Description:
     )  # fmt: skip
 
 
-def attempt(bench: Bench, placed: Fields) -> Tried:
+def attempt(bench: Bench, placed: Fields, *, watch: bool = False) -> Tried:
     """The verdicts on a point, compiled without optimization, and the bytes that one device sends and holds.
+
+    watch: also what its steps do.
 
     Every point starts with the same state, which its program loads. The program's own `init` is traced but never
     compiled: its values come from the model, and `load` gives the same layout. Raises StageError.
@@ -232,9 +247,12 @@ def attempt(bench: Bench, placed: Fields) -> Tried:
         batch = bench.batch(point)
         checks = bench.proof.verdicts(point, 1, loaded, compiled, batch)
         checks = first_step.explained(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
+        work = bench.work_of(point, loaded, compiled, batch) if watch else None
     return Tried(
         checks=tuple(checks), sent_bytes=sum(each.wire_bytes for each in compiled.report.collectives),
         state_bytes=_state_bytes(program, bench.key), peak_bytes=compiled.report.peak_bytes,
+        flops=compiled.report.flops_per_step, beyond=sum(bench.facts_of(workload).get(name, 0.0) for name in BEYOND),
+        work=work,
     )  # fmt: skip
 
 
