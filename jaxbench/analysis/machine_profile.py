@@ -15,11 +15,12 @@ from typing import Any, cast
 from jaxbench.analysis import alpha_beta, points, roofline, run_rows
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.run_rows import Row
-from jaxbench.core.store import RunFolder, read_json
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, sealed, unsealed
 from jaxbench.records.manifest import CopyRate, LaunchCost, LinkFit, Machine, MachineProfile, Manifest, Peak
+from jaxbench.records.reading import read_json
 from jaxbench.statistics import bootstrap, paired_ratio
 from jaxbench.statistics.bootstrap import Estimate
 

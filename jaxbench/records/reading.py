@@ -52,7 +52,10 @@ def value(text: str | bytes) -> Any:
         if max(levels, default=0) > DEEPEST:
             raise ValueError(f"it is nested more than {DEEPEST} levels deep")
     try:
-        made = json.loads(text, parse_constant=_no_number, parse_float=_finite if _HUGE.search(text) else None)
+        huge = _HUGE.search(text) is not None  # Python's own functions are faster
+        made = json.loads(
+            text, parse_constant=_no_number, parse_float=_finite if huge else None, parse_int=_whole if huge else None
+        )
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     if _HALF.search(text):
@@ -61,13 +64,18 @@ def value(text: str | bytes) -> Any:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a finite number")
+    raise ValueError(f"a number is not finite: {word}")
+
+
+def _whole(text: str) -> int:
+    _finite(text)
+    return int(text)
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text[:40]} is not a finite number")
+        raise ValueError(f"a number is not finite: {text[:40]}")
     return number
 
 
@@ -123,7 +131,7 @@ def sound_lines(path: Path, decoded: Callable[[Any], T], advice: str) -> tuple[l
     skipped: list[str] = []
     for number, line in enumerate(data(path, advice).splitlines(), start=1):
         try:
-            made.append(of_text(f"{path}, line {number}", line, decoded, "the line is skipped."))
+            made.append(of_text(f"{path}, line {number}", line, decoded, advice))
         except UserError as error:
             skipped.append(str(error))
     return made, skipped
@@ -137,23 +145,38 @@ def read_toml(path: Path, advice: str) -> dict[str, Any]:
         raise damaged(path, error, advice) from error
 
 
-def csv_rows(where: Path | str, lines: Iterable[str], sign: str = ",", *, strict: bool = False) -> list[list[str]]:
-    """The cells of lines of CSV. Raises UserError for a cell without an end, or longer than Python's limit."""
+def csv_rows(where: Path | str, lines: Iterable[str], sign: str = ",") -> list[list[str]]:
+    """The cells of lines of CSV. Raises UserError for a cell longer than Python's limit."""
     try:
-        return list(csv.reader(lines, delimiter=sign, strict=strict))
+        return list(csv.reader(lines, delimiter=sign))
     except csv.Error as error:
         raise UserError(f"'{where}' is no readable table ({error}): check its quotation marks.") from error
 
 
-def csv_table(where: Path | str, text: str, fields: Collection[str], advice: str) -> list[dict[str, str]]:
-    """The rows of a CSV text by the names in its first line. Raises UserError if a field of `fields` is absent."""
-    header, *rows = csv_rows(where, io.StringIO(text, newline="")) or [[]]
+def csv_table(
+    where: Path | str, content: str | bytes, fields: Collection[str], advice: str
+) -> list[tuple[int, dict[str, str]]]:
+    """The rows of a CSV text by the names in its first line, each with the number of its last line.
+
+    A row may end early: its other cells are "". Raises UserError if a field of `fields` is absent, if a row has more
+    cells than the first line, or if the text is not CSV in UTF-8.
+    """
+    try:
+        # "-sig": Excel writes a byte order mark, which would become part of the first column's name.
+        text = content if isinstance(content, str) else content.decode("utf-8-sig")
+        rows = csv.reader(io.StringIO(text, newline=None), strict=True)
+        found = [(rows.line_num, row) for row in rows if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{where} is not a CSV file in UTF-8 ({error}): {advice}") from error
+    header = found[0][1] if found else []
     if missing := [name for name in fields if name not in header]:
-        raise UserError(f"'{where}' has no column '{missing[0]}': {advice}")
-    for number, row in enumerate(rows, start=2):
-        if row and len(row) != len(header):
-            raise UserError(f"'{where}', line {number}, has {len(row)} cells for {len(header)} columns: {advice}")
-    return [dict(zip(header, row, strict=True)) for row in rows if row]
+        raise UserError(f"{where} has no column '{missing[0]}': {advice}")
+    if long := [number for number, row in found if any(row[len(header) :])]:
+        raise UserError(
+            f"{where}, line {long[0]}, has more cells than the first line: put quotation marks around its commas."
+        )
+    pad = [""] * len(header)
+    return [(number, dict(zip(header, [*row, *pad], strict=False))) for number, row in found[1:]]
 
 
 def read_arrays(path: Path, decoded: Callable[[Any], T], advice: str) -> T:
