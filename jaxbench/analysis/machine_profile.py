@@ -28,7 +28,7 @@ SCHEMA = 1
 NAME = "machine.json"
 FACTS = ("platform", "device_kind", "devices", "cores", "cpu_model", "memory_bytes", "cache_bytes", "identity")
 _LISTS = {  # the lists of a profile, and the fields that each entry must have
-    "peaks": ("quantity", "dtype", "platform", "cores", "level", "value"),
+    "peaks": ("quantity", "dtype", "platform", "cores", "level", "value", "hi", "op"),
     "launch": ("op", "impl", "platform", "cores", "value"),
     "links": ("op", "dtype", "devices", "oversubscribed", "alpha_s", "beta_bytes_per_s"),
     "transfers": ("op", "source", "target", "payload_bytes", "value"),
@@ -178,9 +178,11 @@ def _checked(value: object) -> MachineProfile:
             if missing := [field for field in fields if field not in entry]:
                 raise ValueError(f"entry {number} of its {name} has no {missing[0]}")
             for field in {"value", "alpha_s", "beta_bytes_per_s"} & entry.keys():
-                if not isinstance(value := entry[field], int | float) or not 0 <= value < math.inf:
+                value = entry[field]
+                # Others are divided by peaks.
+                if not isinstance(value, int | float) or not 0 <= value < math.inf or (name == "peaks" and not value):
                     raise ValueError(f"entry {number} of its {name} has {field} {value!r}")
-    return cast(MachineProfile, card)
+    return decode(MachineProfile, card)
 
 
 BUSY = 1.5  # if an interval reaches this many times its peak, the machine was busy

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
-from jaxbench.records.documents import AtLeastOne, Count, JsonObject, NonNegative, Positive
+from jaxbench.records.documents import AtLeastOne, Count, Finite, JsonObject, NonNegative, Positive
 
 
 class Git(TypedDict, total=False):
@@ -137,9 +137,9 @@ class Manifest(Machine, total=False):
 class Rate(TypedDict, total=False):
     """A number of the profile with its interval, and the point of the run that measured it."""
 
-    value: float
-    lo: float | None
-    hi: float | None
+    value: NonNegative
+    lo: Finite | None
+    hi: Finite | None
     rounds: Count
     point: str
     run: str
@@ -152,12 +152,12 @@ class Peak(Rate, total=False):
     quantity: str  # flop_per_s | bytes_per_s
     dtype: str
     platform: str
-    cores: int | None  # of a CPU
+    cores: Count | None  # of a CPU
     level: str  # memory | cache, for a rate in bytes
     impl: str
     shape: str
-    elements: int | None
-    again: float  # the rate on the rounds that did not select this row
+    elements: Count | None
+    again: Finite | None  # the rate on the rounds that did not select this row
     note: str  # which rounds selected and which measured
 
 
@@ -166,7 +166,7 @@ class LaunchCost(Rate, total=False):
 
     impl: str
     platform: str
-    cores: int | None
+    cores: Count | None
 
 
 class CopyRate(Rate, total=False):
@@ -174,7 +174,7 @@ class CopyRate(Rate, total=False):
 
     source: str
     target: str
-    payload_bytes: int
+    payload_bytes: Count
 
 
 class LinkFit(TypedDict, total=False):
@@ -186,15 +186,15 @@ class LinkFit(TypedDict, total=False):
     mesh: str
     axis: str
     oversubscribed: bool
-    group_processes: int | None
-    group_hosts: int | None
-    alpha_s: float
-    alpha_s_lo: float | None
-    alpha_s_hi: float | None
-    beta_bytes_per_s: float
-    beta_bytes_per_s_lo: float | None
-    beta_bytes_per_s_hi: float | None
-    bus_bytes_per_s: float | None  # beta as bus bandwidth; None on one device
+    group_processes: AtLeastOne | None
+    group_hosts: AtLeastOne | None
+    alpha_s: NonNegative
+    alpha_s_lo: Finite | None
+    alpha_s_hi: Finite | None
+    beta_bytes_per_s: NonNegative
+    beta_bytes_per_s_lo: Finite | None
+    beta_bytes_per_s_hi: Finite | None
+    bus_bytes_per_s: Finite | None  # beta as bus bandwidth; None on one device
     misfit: float  # the largest relative error of the line; absent in older profiles
     run: str
 

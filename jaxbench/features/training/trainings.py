@@ -209,7 +209,7 @@ def _row(value: Any) -> dict[str, Any]:
     """The line as a row. Raises ValueError or KeyError if one of its numbers is none, or out of range."""
     row = decode(dict[str, Any], value)
     decode(_Row, {name: row[name] for name in _ROW})
-    decode(dict[str, Finite | str | None], {name: each for name, each in row.items() if name not in _ROW})
+    decode(dict[str, Finite | None], {name: each for name, each in row.items() if name not in _ROW})
     return row
 
 

@@ -34,6 +34,7 @@ from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import DASHES, GREY, PALE, Mark, exact
 from jaxbench.report.drawing.series import naming
 from jaxbench.report.run_report import CASES, RunReport
+from jaxbench.texts import from_cell
 
 # Highest ceiling over the panel's bottom. Points further down show only the overhead of a call, and would squeeze the
 # others.
@@ -299,7 +300,7 @@ def _spot(line: dict[str, str]) -> Spot | None:
     platform = line.get("platform") or ""
     share = 1 if platform == "cpu" or line.get("op") else max(1.0, _number(line.get("devices")))
     return Spot(
-        label=line.get("experiment") or "", at=flops / moved, value=exact(rate / share), platform=platform,
+        label=from_cell(line.get("experiment") or ""), at=flops / moved, value=exact(rate / share), platform=platform,
         kind="earlier",
     )  # fmt: skip
 

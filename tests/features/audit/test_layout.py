@@ -12,7 +12,7 @@ from jaxbench.features.audit import checks, table
 from jaxbench.features.audit.checks import CANNOT_TELL, CONSISTENT, INCONSISTENT, Audited
 
 HEADER = "model,params,seq_len,device,gpus,global batch,step time (s),tokens/s"
-# The same two rows, of which every number agrees: 8 x 2 x 4096 / 1.297 = 50,529 tokens/s.
+# The same two rows. Every number agrees: 8 x 2 x 4096 / 1.297 = 50,529 tokens/s.
 COMMA = (
     "model;params;seq_len;device;gpus;global batch;step time (s);tokens/s\n"
     "a;7B;4096;H100;8;16;1,297;50529\nb;7B;4096;H100;16;32;1,31;100053\n"
