@@ -44,8 +44,8 @@ def test_a_control_character_is_shown_by_its_name_everywhere(name: str) -> None:
         console.print(shown)
     assert not hidden(console.file.getvalue())  # type: ignore[attr-defined]
     made = page.Page(
-        name="x", heading=foreign, headlines=[foreign], table=plain({"model": TEXT}, [(foreign,)]), sections=[page.Section(foreign, [foreign])],
-        pictures=(), sources=[(foreign, {foreign: foreign})],
+        name="x", heading=foreign, headlines=[foreign], table=plain({"model": TEXT}, [(foreign,)]),
+        sections=[page.Section(foreign, [foreign])], pictures=(), sources=[(foreign, {foreign: foreign})],
     )  # fmt: skip
     assert not hidden(page.render(made))
     table_of_csv = to_csv([Column("model", lambda row: row)], [foreign])
