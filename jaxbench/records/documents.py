@@ -71,7 +71,7 @@ def _decoder(kind: Hashable) -> Decoder:
         return _kept_decoder(kind)
     if origin is dict:
         part = _decoder(parts[1])
-        return lambda value: {name: part(each) for name, each in _typed(value, dict, "an object").items()}
+        return lambda value: {name: _named(name, part, each) for name, each in _typed(value, dict, "an object").items()}
     if origin is list:
         part = _decoder(parts[0])
         return lambda value: list(map(part, _typed(value, list, "a list")))
