@@ -192,7 +192,7 @@ def _load(what: str, path: Path) -> ModuleType:
 
 
 # Functions that end or replace this process without an exception, so with whatever exit code they are given
-_ENDS = {"_exit": os._exit, "execv": os.execv, "execve": os.execve}
+_ENDS: dict[str, Callable[..., Any]] = {"_exit": os._exit, "execv": os.execv, "execve": os.execve}
 _guarded_pid = 0
 
 

@@ -191,7 +191,7 @@ def read_arrays(path: Path, decoded: Callable[[Any], T], advice: str) -> T:
         with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as arrays:
             return decoded(arrays)
     except OSError as error:
-        raise UserError(f"'{path}' cannot be read ({error.strerror or error}): {advice}") from error
+        raise UserError(f"{path} cannot be read ({error.strerror or error}): {advice}") from error
     except (
         zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, AttributeError, SyntaxError,
         OverflowError, MemoryError, NotImplementedError, RuntimeError,

@@ -32,9 +32,8 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     """
     starts, faults = trainings.read_ledger(folder), trainings.ledger_faults(folder)
     if not starts:
-        raise UserError(
-            f"'{folder}' has no {trainings.LEDGER} with a sound line: give the folder of a 'jaxbench train'."
-        )
+        sound = " with a sound line" if faults else ""
+        raise UserError(f"'{folder}' has no {trainings.LEDGER}{sound}: give the folder of a 'jaxbench train'.")
     trainings.require_possible(starts)  # a table that does not add up must not be shown
     costs = trainings.measured_costs(starts)
     config = RunFolder(folder).config()
