@@ -45,6 +45,7 @@ NonNegative = Annotated[float, Range(least=0)]
 Finite = Annotated[float, Range()]
 Count = Annotated[int, Range(least=0)]
 AtLeastOne = Annotated[int, Range(least=1)]
+_MOST = 1e100  # sums, squares and ratios of numbers with limits are finite, too
 _WORDS = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
 _ACCEPTED: dict[object, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}
 
@@ -101,6 +102,8 @@ def _scalar_decoder(kind: Any, origin: object, parts: tuple[Any, ...]) -> Decode
         number = typing.cast(float, value)  # only numbers have limits
         if limits is not None and not (limits.least <= number < math.inf and number > limits.above):
             _refuse(value, limits.words)
+        if limits is not None and number and not 1 / _MOST < abs(number) < _MOST:
+            _refuse(value, f"within {1 / _MOST:g} and {_MOST:g}, as all quantities are")
         return value
 
     return scalar
