@@ -23,6 +23,7 @@ from rich.text import Text
 from jaxbench import commandline, commands, native_log
 from jaxbench.command_form import as_typed
 from jaxbench.machine.lock import Busy
+from jaxbench.texts import visible
 
 if TYPE_CHECKING:
     from jaxbench.machine.position import Position
@@ -31,13 +32,17 @@ FLAGS = flags.FLAGS
 
 
 class Terminal(Console):
-    """A console that prints commands in the form in which this process was started: `jaxbench VERB` or `make VERB`."""
+    """A console that prints commands in the form in which this process was started, `jaxbench VERB` or `make VERB`, and
+    control characters of foreign texts as their names."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        if isinstance(renderable, Text) and (said := as_typed(renderable.plain)) != renderable.plain:
+        if isinstance(renderable, Text) and (said := visible(as_typed(renderable.plain))) != renderable.plain:
             renderable = renderable.copy()
             renderable.plain = said
         return super().render(renderable, options)
+
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(visible(text), **how)  # such as a cell of a table, which `render` does not see
 
     def out(self, *objects: Any, **how: Any) -> None:
         """Prints text for another program, such as a job script, unchanged."""

@@ -20,6 +20,7 @@ from jaxbench.command_form import as_typed
 from jaxbench.commands import Verb
 from jaxbench.core.store import CONFIG, RunFolder
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.texts import visible
 
 NO_ANSWER = 3  # exit code of a comparing verb that could not compare
 VERBS = commands.verbs()  # all are imported: a flag that another verb takes is refused by name, not as unknown
@@ -116,7 +117,23 @@ def _check_arguments(name: str, verb: Verb, arguments: list[str]) -> None:
         raise UserError(f"jaxbench {name} takes one {verb.argument}: {verb.example or known}.")
 
 
-_KINDS = {"bool": ("true or false", "true"), "float": ("a number", "0.02"), "int": ("a whole number", "1")}
+_KINDS = {"bool": "true or false", "float": "a number", "int": "a whole number"}
+# Legal values of flags without a default. That of the others is their default.
+EXAMPLES = {"price_per_hour": "2.5", "processes": "2", "process": "0"}
+
+
+def example_of(name: str) -> str:
+    """A legal value of a flag, as it is typed."""
+    flag = flags.FLAGS[name]
+    if flag.flag_type() == "bool":
+        return "true"
+    return (
+        EXAMPLES[name]
+        if name in EXAMPLES
+        else f"{flag.default:g}"
+        if flag.flag_type() == "float"
+        else str(flag.default)
+    )
 
 
 def _sentence(error: flags.Error) -> str:
@@ -124,8 +141,8 @@ def _sentence(error: flags.Error) -> str:
     text = " ".join(str(error).split())
     if illegal := re.match(r"flag --([\w.]+)=(.*?): ", text):
         name, value = illegal.groups()
-        kind, example = _KINDS.get(flags.FLAGS[name].flag_type(), ("legal", str(flags.FLAGS[name].default)))
-        return f"--{name}={value} is not {kind}: use {example}, for example."
+        kind = _KINDS.get(flags.FLAGS[name].flag_type(), "legal")
+        return f"--{name}={value} is not {kind}: use {example_of(name)}, for example."
     if missing := re.fullmatch(r"Missing value for flag -*([\w.]+)\.?", text):
         return f"--{missing.group(1)} needs a value: --{missing.group(1)}=VALUE."
     return f"{text.removeprefix('ERROR:: ').rstrip('.')}."
@@ -217,7 +234,7 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
             if not (action is parse and _follows()):
                 # Code that `run` and `train` share names the field of `run`.
                 trains = said.replace("--config.strategy=", "--config.train.strategy=")
-                sys.stderr.write(f"jaxbench: {as_typed(trains if name == 'train' else said)}\n")
+                sys.stderr.write(f"jaxbench: {visible(as_typed(trains if name == 'train' else said))}\n")
             answers = name in VERBS and VERBS[name].answers
             sys.exit(NO_ANSWER if answers else 2)  # a comparing verb returns 2 for "inconclusive"
 

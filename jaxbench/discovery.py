@@ -177,6 +177,7 @@ def _find(what: str, name_or_path: str, known: dict[str, Path]) -> Path:
 
 def _load(what: str, path: Path) -> ModuleType:
     """Runs the file as a new module. The module's name is the same in every process of a run."""
+    _guard_exits()
     name = f"jaxbench_{what}_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # only None for a suffix that is not .py
@@ -189,6 +190,42 @@ def _load(what: str, path: Path) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+# Functions that end or replace this process without an exception, so with whatever exit code they are given
+_ENDS: dict[str, Callable[..., Any]] = {"_exit": os._exit, "execv": os.execv, "execve": os.execve}
+_guarded_pid = 0
+
+
+def _guard_exits() -> None:
+    """Makes `os._exit` and `os.exec*` of this process raise UserError if the user's code or a thread calls them.
+
+    They skip every handler, so a command would end in the middle with exit code 0. Forked children may end as they
+    like, and so may libraries and jaxbench itself, which replaces its process to get more threads.
+    """
+    global _guarded_pid
+    if _guarded_pid:
+        _guarded_pid = os.getpid()
+        return
+    _guarded_pid = os.getpid()
+    for name, end in _ENDS.items():
+        guarded = functools.wraps(end)(functools.partial(_end, name, end))
+        for module in filter(None, (os, sys.modules.get("posix"))):
+            setattr(module, name, guarded)
+
+
+def _end(name: str, end: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    caller = sys._getframe(1)
+    while caller.f_back is not None and caller.f_globals.get("__name__") == "os":  # execvp is Python code around execv
+        caller = caller.f_back
+    file = caller.f_code.co_filename
+    thread = caller.f_globals.get("__name__") == "threading"  # os._exit is the target of a thread
+    if os.getpid() == _guarded_pid and (is_theirs(file) or thread):
+        raise UserError(
+            f"'{file}', line {caller.f_lineno}: os.{name} would end jaxbench in the middle of its work: raise an "
+            "exception instead."
+        )
+    return end(*arguments, **named)
 
 
 @contextmanager

@@ -14,73 +14,25 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO, TypeVar, cast
+from typing import Any, TextIO
 
 from jaxbench.core import schema
 from jaxbench.errors import UserError
 from jaxbench.records import identity
-from jaxbench.records.documents import SHA256, decode, digest, flatten
+from jaxbench.records.documents import SHA256, decode, digest, flatten, sealed, unsealed
 from jaxbench.records.manifest import Manifest
+from jaxbench.records.reading import read_json, read_lines
 
 RECORDS = "records.jsonl"
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
 LOCK = ".lock"
+_RESTORE = "restore it, or choose a new --workdir."
 LAUNCH = "launch.json"  # marks a folder of launched jobs, each with its own run folder: records/launched.py
-T = TypeVar("T")
-
-
-def read_json(path: Path, decoded: Callable[[Any], T], advice: str) -> T:
-    """`decoded` of the JSON in a file, such as `partial(decode, Kind)` or `dict`.
-
-    Raises UserError, which names the file, the fault and the advice, if the file cannot be read, is not JSON, or if
-    `decoded` raises KeyError, TypeError, AttributeError or ValueError.
-    """
-    try:
-        return decoded(json.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}): {advice}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise damaged(path, error, advice) from error
-
-
-def read_document(path: Path, kind: str, version: int, fields: Collection[str], advice: str) -> dict[str, Any]:
-    """A JSON object that names its kind and version, and has these fields. Raises UserError as `read_json` does."""
-
-    def decoded(value: Any) -> dict[str, Any]:
-        document = decode(dict[str, Any], value)
-        if (document.get("kind"), document.get("schema")) != (kind, version):
-            raise UserError(f"'{path}' is not a {kind} of this version: {advice}")
-        if missing := {*fields} - document.keys():
-            raise KeyError(min(missing))
-        return document
-
-    return read_json(path, decoded, advice)
-
-
-def read_lines(path: Path, decoded: Callable[[Any], T], advice: str) -> Iterator[T]:
-    """`decoded` of each line of a file of JSON lines. A last line without its end is skipped.
-
-    Raises UserError as `read_json` does, with the number of the line.
-    """
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield decoded(json.loads(line))
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise damaged(f"{path}, line {number}", error, advice) from error
-
-
-def damaged(where: Path | str, error: Exception, advice: str) -> UserError:
-    """The error for a file or line that is not what jaxbench wrote. advice: what to do, as the end of a sentence."""
-    fault = f"no field {error}" if isinstance(error, KeyError) else str(error)
-    return UserError(f"{where} is damaged ({fault}): {advice}")
 
 
 def write_atomic(path: Path, text: str | bytes) -> None:
@@ -104,6 +56,11 @@ def write_atomic(path: Path, text: str | bytes) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     write_atomic(path, json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
+    """Writes `manifest.json` with its hash, in place of an earlier one."""
+    write_json(folder / MANIFEST, sealed(json.loads(json.dumps(manifest))))  # the hash is of what will be read
 
 
 def lock_folder(folder: Path) -> TextIO:
@@ -241,16 +198,15 @@ class RunFolder:
         self._file = self._lock = None
 
     def config(self) -> dict[str, Any]:
-        return self._json(CONFIG)
+        return read_json(self._file_of_run(CONFIG), partial(decode, dict[str, Any]), _RESTORE)
 
     def manifest(self) -> Manifest:
-        return cast(Manifest, self._json(MANIFEST))
+        return read_json(self._file_of_run(MANIFEST), lambda value: decode(Manifest, unsealed(value)), _RESTORE)
 
-    def _json(self, name: str) -> dict[str, Any]:
-        path = self.path / name
-        if not path.exists():
+    def _file_of_run(self, name: str) -> Path:
+        if not (path := self.path / name).exists():
             raise UserError(f"'{self.path}' is not a run folder: it has no {name}.")
-        return read_json(path, partial(decode, dict[str, Any]), "restore it, or choose a new --workdir.")
+        return path
 
     def records(self) -> list[schema.Record]:
         """Reads all records. An unfinished last line is skipped, with a note.

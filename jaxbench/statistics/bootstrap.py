@@ -37,8 +37,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from jaxbench.core.store import read_json
 from jaxbench.records.documents import NonNegative, decode, unsealed
+from jaxbench.records.reading import read_json
 from jaxbench.statistics import turns
 
 SPREAD = "spread.json"  # in a run folder

@@ -26,7 +26,7 @@ from jaxbench.analysis import expectations, machine_profile, points, run_rows
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, Item
 from jaxbench.core import plan
 from jaxbench.core.schema import FailureRecord, PointRecord, ProfileRecord, to_json
-from jaxbench.core.store import MANIFEST, RunFolder, lock_folder, read_document, write_json
+from jaxbench.core.store import MANIFEST, RunFolder, lock_folder, write_json
 from jaxbench.errors import UserError
 from jaxbench.features.cards.card import redact
 from jaxbench.features.machine_profile import machine_command
@@ -34,6 +34,7 @@ from jaxbench.machine.start import only_cpu_here
 from jaxbench.parallel import axes
 from jaxbench.records import identity
 from jaxbench.records.manifest import Machine
+from jaxbench.records.reading import read_document
 from jaxbench.statistics import bootstrap
 from jaxbench.suites import command
 from jaxbench.suites import first_run_page as page

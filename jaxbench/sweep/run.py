@@ -30,7 +30,7 @@ from jaxbench.cases.case_bench import build_cases
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.core import plan
 from jaxbench.core.schema import OWN, needed_bytes
-from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
 from jaxbench.errors import UserError
 from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
@@ -320,10 +320,9 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
     Raises:
       UserError: the folder was measured on another machine, or with other software or another experiment.
     """
-    path = folder.path / MANIFEST
     digest = hashlib.sha256(json.dumps(folder.config(), sort_keys=True).encode()).hexdigest()
-    if not path.exists():
-        write_json(path, {**session, "config_sha256": digest, "sessions": []})
+    if not (folder.path / MANIFEST).exists():
+        write_manifest(folder.path, {**session, "config_sha256": digest, "sessions": []})
         return 0
     manifest = folder.manifest()
     if other := identity.differences(manifest, session):
@@ -350,7 +349,7 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
     if unknown := identity.cannot_tell(manifest, session):
         folder.notes.append(f"{folder.path}: {unknown}.")
     sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git", "shared_with")}]
-    write_json(path, {**manifest, "sessions": sessions})
+    write_manifest(folder.path, {**manifest, "sessions": sessions})
     return len(sessions)
 
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from jaxbench import features
 from jaxbench.core.plan import Placed, Point, groups
 from jaxbench.core.schema import FailureRecord
-from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.core.store import RunFolder, write_manifest
 from jaxbench.measure import memory
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
@@ -35,7 +35,7 @@ def note_workers(run: RunFolder, sets: Sequence[Workers]) -> None:
         # Sets follow each other on an accelerator, and a continued run may need fewer: the largest number counts.
         most = max(workers.number for workers in sets) + 1
         manifest["plan"]["sets"] = max(most, manifest["plan"].get("sets", 1))
-    write_json(run.path / MANIFEST, {**manifest, "workers": {**manifest.get("workers", {}), **about}})
+    write_manifest(run.path, {**manifest, "workers": {**manifest.get("workers", {}), **about}})
 
 
 def processes_of(points: Sequence[Placed]) -> int:

@@ -30,7 +30,7 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench.core import schema
-from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
 from jaxbench.errors import UserError
 from jaxbench.features.comparison import comparable, judge, other_commit
 from jaxbench.features.comparison.comparison import Comparison
@@ -172,7 +172,7 @@ class _Arm:
         manifest["plan"]["rounds"] = self.rounds * pairs
         for point in manifest["plan"]["points"]:  # a point's own number wins, if the plan has one
             point["rounds"] = self.rounds * pairs
-        write_json(self.folder.path / MANIFEST, manifest)
+        write_manifest(self.folder.path, manifest)
 
 
 def run(

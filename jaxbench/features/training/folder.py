@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.core import store
-from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder, write_json
+from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder, write_json, write_manifest
 from jaxbench.errors import UserError
 from jaxbench.features.training import trainings
 from jaxbench.features.training.trainings import KINDS, LEDGER
@@ -215,7 +215,7 @@ def record(folder: Path, session: Session, members: ProcessGroup, *, step: int) 
         if not (folder / MANIFEST).exists():
             first = {"started": now, "command": session.command, **session.facts()}
             del first["devices"]  # the manifest's own "devices" counts those of the machine
-            write_json(folder / MANIFEST, {**session.machine, **first, "sessions": [entry]})
+            write_manifest(folder, {**session.machine, **first, "sessions": [entry]})
             return
         manifest = RunFolder(folder).manifest()
         then = flatten(manifest)
@@ -225,7 +225,7 @@ def record(folder: Path, session: Session, members: ProcessGroup, *, step: int) 
         changed |= {name: now for name, (_, now) in identity.differences(manifest, session.machine).items()}
         if changed:
             entry["machine"] = changed  # such as another version of jax
-        write_json(folder / MANIFEST, {**manifest, "sessions": [*manifest.get("sessions", []), entry]})
+        write_manifest(folder, {**manifest, "sessions": [*manifest.get("sessions", []), entry]})
 
 
 # A line is written whenever a start is 1 % older than at its last line, so a kill hides at most 1 % of its time.

@@ -36,6 +36,7 @@ from matplotlib.transforms import Bbox, BboxBase
 
 from jaxbench.core.store import write_atomic
 from jaxbench.report.drawing.notes import display
+from jaxbench.texts import visible
 
 FORMATS = ("svg", "pdf", "png")
 DPI = 200  # of the PNG
@@ -99,6 +100,9 @@ def render(make: Callable[[], Figure | None], look: Look | None = None) -> dict[
 
 def lay_out(figure: Figure) -> None:
     """Computes the layout, once for all formats, and then the positions of labels. Call it inside `style`."""
+    for text in figure.findobj(Text):
+        if (shown := visible(text.get_text())) != text.get_text():  # of a name from a foreign file
+            text.set_text(shown)
     figure.draw_without_rendering()  # texts have no size before
     figure.set_layout_engine("none")  # keeps the layout just computed: each format would compute it again
     for axes in figure.axes:

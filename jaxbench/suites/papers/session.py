@@ -54,9 +54,7 @@ def paper(
     Raises:
       UserError: an unknown paper or preset; a folder in use, or of another paper.
     """
-    asked = library.load(id)
-    if preset not in PRESETS:
-        raise UserError(f"--preset={preset} is not a size of a paper: use {' or '.join(PRESETS)}.")
+    asked = _asked(id, preset)
     folder.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
         document = begin(asked, folder, preset)
@@ -90,9 +88,17 @@ def paper(
 
 
 def dry_run(id: str, preset: str, console: Console) -> None:
-    """Prints the commands of a paper. Measures and writes nothing."""
-    for run in library.load(id).runs:
+    """Prints the commands of a paper. Measures and writes nothing. Raises UserError: an unknown paper or preset."""
+    for run in _asked(id, preset).runs:
         console.print(f"jaxbench {' '.join(run.at(preset))}", highlight=False, soft_wrap=True)
+
+
+def _asked(id: str, preset: str) -> Paper:
+    """Raises UserError: an unknown paper or preset."""
+    asked = library.load(id)
+    if preset not in PRESETS:
+        raise UserError(f"--preset={preset} is not a size of a paper: use {' or '.join(PRESETS)}.")
+    return asked
 
 
 def begin(paper: Paper, folder: Path, preset: str) -> Document:

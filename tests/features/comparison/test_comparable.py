@@ -188,7 +188,8 @@ def test_failed_and_wrong_points_are_left_out_with_their_reason(tmp_path):
     [
         (lambda run: run.rename(run.with_name("gone")), "is not a run folder"),
         (lambda run: (run / "manifest.json").unlink(), "manifest.json"),
-        (lambda run: edit(run, "manifest.json", plan=None), "no sweep plan"),
+        (lambda run: edit(run, "manifest.json", plan=None), "plan: None is not an object"),
+        (lambda run: edit(run, "manifest.json", plan={}), "no sweep plan"),
         (lambda run: (run / "records.jsonl").write_text(""), "no measured round"),
         (lambda run: rewrite(run / "records.jsonl", r'"schema": ?1', '"schema":7'), "schema 7"),
         (lambda run: rewrite(run / "records.jsonl", r'"block_s": ?\[', '"block_s":["x",'), "is damaged"),
