@@ -35,7 +35,7 @@ from jaxbench.measure import first_step, memory, step_facts
 from jaxbench.measure.arm import Arms, build_program, compiler_options, require_options
 from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op, require_one_program
-from jaxbench.measure.proof import Proof, require_micro_batchable
+from jaxbench.measure.proof import Proof, require_examples, require_micro_batchable
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Compiled, Fields, Message, Request
@@ -81,7 +81,9 @@ class Compiler:
         draw = self.plain.synthetic
         self._draw = jit_once(lambda key, examples: draw(jax.random.fold_in(key, 2), examples), static_argnums=1)
         own_experiment = experiment in discovery.experiments()  # of the suite, not a user's file
-        self.proof = Proof(self.arms, self.plain, self.devices, self.key, own=own_experiment, keep=keep)
+        self.proof = Proof(
+            self.arms, self.plain, self.devices, self.key, own=own_experiment, keep=keep, batch=self.config.batch
+        )
 
     def _grown(self, point: Point) -> int:
         """The device count for which the model is enlarged: that of the point if weak scaling grows the model."""
@@ -134,6 +136,7 @@ class Compiler:
             program = self.build(workload, point)
             if not accepted and self.is_whole_step(point):
                 require_micro_batchable(workload, program, kind)
+                require_examples(workload, program, point.global_batch)
             return workload, program
 
     def executable(
@@ -486,4 +489,4 @@ class Bench(Compiler):
     def about_model(self) -> dict[str, PyTree]:
         """The fields of a record that describe the model."""
         annotations = flax_models.named_axes_sentence(self.plain.init)
-        return {"unit": self.plain.unit, "loss": self.proof.loss_kind.label, "annotations": annotations}
+        return {"unit": self.plain.unit, "loss": self.proof.loss_kind.described, "annotations": annotations}

@@ -206,7 +206,7 @@ def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Ver
     params, model_state = jax.eval_shape(workload.init, KEY)
     gradient = jax.value_and_grad(workload.mean_loss, has_aux=True)
     # Counted in the jaxpr, before the compiler may upcast products that the hardware does not have.
-    shares = flops.dot_flop_shares(gradient, params, model_state, workload.batch_avals(1), KEY)
+    shares = flops.dot_flop_shares(gradient, params, model_state, workload.batch_avals(workload.least), KEY)
     share = shares.get(dtype, 0.0)
     reason = f"{100 * share:.1f} % of the FLOPs in products have {dtype} operands"
     ok = share >= MOSTLY

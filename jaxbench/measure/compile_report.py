@@ -183,11 +183,13 @@ def callback_names(jaxpr: Any) -> dict[str, list[str]]:
     return names
 
 
-def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
+def example_flops(workload: TrainWorkload, global_batch: int | None = None) -> float:
     """FLOPs of one example in a batch, by the workload's own formula.
 
-    Without a formula they are counted from the products in the jaxpr of the gradient.
+    Without a formula they are counted from the products in the jaxpr of the gradient. global_batch: None: the fewest
+    examples that the model can take.
     """
+    global_batch = global_batch or workload.least
     if workload.flops_per_example is not None:
         return workload.flops_per_example + global_batch * workload.flops_per_pair
     params, model_state = jax.eval_shape(workload.init, KEY)

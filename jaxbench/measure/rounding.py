@@ -50,7 +50,7 @@ def rerun(
 def rounding(workload: TrainWorkload, platform: str) -> float:
     """`flops.rounding` of the workload's loss."""
     params, model_state = jax.eval_shape(workload.init, KEY)
-    jaxpr = jax.make_jaxpr(workload.mean_loss)(params, model_state, workload.batch_avals(1), KEY).jaxpr
+    jaxpr = jax.make_jaxpr(workload.mean_loss)(params, model_state, workload.batch_avals(workload.least), KEY).jaxpr
     return flops.rounding(jaxpr, platform)
 
 

@@ -155,6 +155,7 @@ class Description(Message):
 
     name: str
     unit: str
+    batch: int  # examples of the points that are tried, all devices together
     parameters: int
     arrays: int
     largest: tuple[tuple[str, str], ...]  # (path, shape) of the largest parameters
@@ -253,6 +254,7 @@ class Try(Request[Tried]):
     """Checks a point without timing it."""
 
     point: Fields
+    loss: str = ""  # as in `Prepare`
 
 
 class Refer(Request[Same]):

@@ -7,6 +7,7 @@ line, and a legal alternative.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect as signatures
 import re
 from collections.abc import Mapping
@@ -62,6 +63,16 @@ def inspect(workload: TrainWorkload, *, batch: int = 8) -> None:
         )
     params, model_state = _initial(workload)
     _require_loss(workload, params, model_state, batch)
+
+
+def with_least(workload: TrainWorkload, batch: int) -> TrainWorkload:
+    """The workload with `least`: 1, or `batch` for a model that cannot be traced with a single example."""
+    try:
+        traced(workload, "init", KEY)
+        traced(workload, "loss", *jax.eval_shape(workload.init, KEY), workload.batch_avals(1), KEY, batch=1)
+    except UserError:  # if it cannot take `batch` either, `inspect` says so
+        return dataclasses.replace(workload, least=batch)
+    return workload
 
 
 def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -> PyTree:

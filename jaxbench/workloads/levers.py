@@ -129,11 +129,11 @@ def _products(workload: TrainWorkload) -> float:
     # Counted in forward mode: its derivative has products of the same size as the backward pass, but never recomputes
     # an activation. Rematerialization is not work that training requires.
     params, model_state = jax.eval_shape(workload.init, KEY)
-    avals = params, model_state, workload.batch_avals(1), KEY
+    avals = params, model_state, workload.batch_avals(workload.least), KEY
     try:
-        return flops.count(derivative, *avals)
+        return flops.count(derivative, *avals) / workload.least
     except TypeError:  # a custom_vjp function has no forward mode
-        return flops.count(jax.grad(workload.mean_loss, has_aux=True), *avals)
+        return flops.count(jax.grad(workload.mean_loss, has_aux=True), *avals) / workload.least
 
 
 # The lever `precision`: the number format of the products of a step. float32 and tf32 set the precision of products of
