@@ -422,9 +422,10 @@ def weights(workload: TrainWorkload) -> int:
 
 def gathered(workload: TrainWorkload, examples_given: int) -> int:
     """The number of elements that a loss gathers from a device with `examples_given` examples."""
+    traced = workload.traceable(examples_given)
     with sharding_context.recorded_sizes() as sizes:
-        _loss_of_part(workload, examples_given)
-    return sum(sizes)
+        _loss_of_part(workload, traced)
+    return sum(sizes) * examples_given // traced
 
 
 def asks_others(workload: TrainWorkload) -> bool:

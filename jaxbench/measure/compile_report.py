@@ -105,11 +105,9 @@ def compile_step(
     devices of the point; None: the size of the mesh. clock: seconds.
     """
     devices = program.mesh.size
+    # Outside of the context: with explicit sharding, some operations cannot be traced without a layout.
+    work = workload if isinstance(workload, StepWork) else StepWork.of(workload, global_batch, asked or devices)
     with program.context():
-        if isinstance(workload, StepWork):
-            work = workload
-        else:
-            work = StepWork.of(workload, global_batch, asked or devices)
         state, batch = _avals(workload, program, global_batch)
         start = clock()  # after the shapes are known: they are no part of tracing
         trace = getattr(program.step, "trace", None)  # a pmapped function cannot be traced separately from its lowering

@@ -6,8 +6,8 @@ backward pass of the others. So each example in turn is replaced by another one,
 bit. A gradient that stays the same has no contribution from that example.
 
 An example may lack a gradient for a good reason: its weight is 0, its hinge loss is 0, its ratio is clipped. That
-depends on its values. So an example that has a gradient elsewhere is put in its place. If even that changes nothing,
-the place decides, and no example will ever have a gradient there.
+depends on its values, and on those of its partner in a pair. So the same places are looked at in other batches. If no
+example of any batch has a gradient there, the place decides.
 
 The same program shows whether the gradient of the batch is a mean of the gradients of its halves. The values of a loss
 do not show it where a `stop_gradient` hides what weighs the examples, such as advantages normalized over the batch.
@@ -15,6 +15,7 @@ do not show it where a `stop_gradient` hides what weighs the examples, such as a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,8 @@ import numpy as np
 from jaxbench.core.workload import Batch, PyTree, TrainWorkload
 from jaxbench.workloads import sharding_context
 
-DONORS = 4  # examples with a gradient that are put in the place of one without
+CHANCE = 1e-3  # the probability that `never` has a place which only lacks a gradient by chance
+MOST_BATCHES = 100  # to prove that; if more are needed, no place is in `never`
 SUMS = 8  # numbers that describe a gradient
 APART = 1e-2  # a larger relative difference of two gradients is more than rounding in float32
 
@@ -101,7 +103,7 @@ def find(look: Look, batch: Batch, others: Batch, *, unread: Sequence[str] = ())
     def changes(fields: list[str], place: int) -> bool:
         """Whether two other examples change the gradient. One of them may be equal, or lack a gradient too."""
         donors = [place, (place + len(places) // 2) % len(places)] if fields else []
-        return any(look(_replaced(batch, others, fields, place, donor), 0).bits != first for donor in donors)
+        return any(look(_replaced(batch, others, fields, [place], [donor]), 0).bits != first for donor in donors)
 
     # Labels, weights and other single numbers stay: an example that its label excludes must not get another label.
     without = [*places]
@@ -109,9 +111,8 @@ def find(look: Look, batch: Batch, others: Batch, *, unread: Sequence[str] = ())
         without = [place for place in without if not changes(fields, place)]
         if len(without) < len(places):
             break
-    donors = [place for place in places if place not in without]
-    # Without donors no example has a gradient: `first_step` and the check of the parameters say so.
-    never = _never(look, batch, read, without, donors) if without and donors else []
+    # If no example has a gradient, `first_step` and the check of the parameters say so.
+    never = _never(look, batch, others, read, without) if 0 < len(without) < len(places) else []
     return ExampleGradients(examples=len(places), without=tuple(without), never=tuple(never))
 
 
@@ -134,28 +135,37 @@ def mean_of_halves(look: Look, batch: Batch, *, share: float | None, rounding: f
     return bool(distance <= limit * np.sqrt(SUMS) * max(whole.norm, first.norm, second.norm))
 
 
-def _never(look: Look, batch: Batch, fields: list[str], without: list[int], donors: list[int]) -> list[int]:
-    """The places of `without` where examples that have a gradient elsewhere do not change it, for two random keys."""
-    seeds = 0, 1  # a place may be chosen at random, anew in each step
-    first = [look(batch, seed).bits for seed in seeds]
+def _never(look: Look, batch: Batch, others: Batch, fields: list[str], without: list[int]) -> list[int]:
+    """The places of `without` where no example changes the gradient, in as many other batches as a proof takes.
 
-    def same(place: int) -> bool:
-        # Those that differ most come first: an equal example would prove nothing.
-        differing = {d: sum(not np.array_equal(batch[f][place], batch[f][d]) for f in fields) for d in donors}
-        best = sorted((d for d in donors if differing[d]), key=lambda d: -differing[d])[:DONORS]
-        return bool(best) and all(
-            look(_replaced(batch, batch, fields, place, donor), seed).bits == first[seed]
-            for donor in best
-            for seed in seeds
-        )
+    A share q of the examples has no gradient here. If that were due to their values, or to those of their partners in a
+    pair, a place would lack it in r batches with a probability of q^r.
+    """
+    examples = len(next(iter(batch.values())))
+    needed = math.ceil(math.log(CHANCE / examples) / math.log(len(without) / examples))
+    if needed > MOST_BATCHES:
+        return []
+    random = np.random.default_rng(0)
+    never = without
+    for seed in range(needed):
+        mixed = random.permutation(2 * examples)
+        first, second = ({name: np.concatenate([batch[name], others[name]])[half] for name in batch}
+                         for half in (mixed[:examples], mixed[examples:]))  # fmt: skip
+        base = look(first, seed).bits  # another random key each time: a place may be chosen at random in each step
+        if look(_replaced(first, second, fields, never, never), seed).bits == base:
+            continue
+        never = [at for at in never if look(_replaced(first, second, fields, [at], [at]), seed).bits == base]
+        if not never:
+            break
+    return never
 
-    return [place for place in without if same(place)]
 
-
-def _replaced(batch: Batch, others: Batch, fields: Sequence[str], place: int, donor: int) -> dict[str, Any]:
-    """The batch with some fields of one example from another batch."""
+def _replaced(
+    batch: Batch, others: Batch, fields: Sequence[str], places: list[int], donors: list[int]
+) -> dict[str, Any]:
+    """The batch with some fields of the examples `places` from the examples `donors` of another batch."""
     found: dict[str, Any] = dict(batch)
     for name in fields:
         found[name] = np.array(batch[name])
-        found[name][place] = others[name][donor]
+        found[name][places] = others[name][donors]
     return found

@@ -34,6 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
+from jaxbench import discovery
 from jaxbench.core import expected_communication, weighted
 from jaxbench.core.expected_communication import asks_others
 from jaxbench.core.program import jit_initial, jit_once
@@ -179,8 +180,6 @@ def find(
 
     make: the workload's `state_maker`. examples: of the batch; even, unless the model takes only this number.
     """
-    if workload.least > 1 and not _takes_halves(workload, examples):
-        return LossKind(name=FIXED, examples=examples)
     # Before the precision changes, which would compile the initial values again.
     with jax.default_device(device):
         start = (make or state_maker(workload))(jax.random.PRNGKey(0))
@@ -193,9 +192,14 @@ def find(
         drawn = jax.device_get(draw(jax.random.PRNGKey(1), 2 * examples))
         batch, more, padded = _batches(workload, drawn)
         try:
-            values, rounding = _alike(partial(_values, workload, model_state), params[0], batch)
-        except NameError:  # it gathers over parts, which only `vmap` maps, and has an operation that `vmap` cannot map
-            return LossKind(name=UNTRIED)
+            with discovery.explaining(f"the loss of '{workload.name}'"):
+                values, rounding = _alike(partial(_values, workload, model_state), params[0], batch)
+        except UserError as error:
+            if isinstance(error.__cause__, NameError):  # it gathers, but has an operation that `map_parts` cannot map
+                return LossKind(name=UNTRIED)
+            if _takes_halves(workload, examples):
+                raise
+            return LossKind(name=FIXED, examples=examples)
         evaluate = jit_once(values)
 
         def evaluated(batch: Batch) -> list[Values]:

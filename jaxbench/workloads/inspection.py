@@ -25,6 +25,7 @@ from jaxbench.core.workload import KEY, Field, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.workloads.levers import stateful
 
+OVERWRITTEN = "_overwrite_with_gradient"  # flax.linen.fp8_ops.OVERWRITE_WITH_GRADIENT, without importing Flax
 CALL = "a model is called as `y, model_state = model.apply(params, model_state, x, key)`"
 LOSS = "a loss returns (scalar, (model_state, metrics))"
 
@@ -188,6 +189,13 @@ def _initial(workload: TrainWorkload) -> tuple[PyTree, PyTree]:
     params, model_state = returned
     if not jax.tree.leaves(params):
         raise UserError(f"{where} returns no parameters: there is nothing to train.")
+    overwritten = [path for path in (*_paths(params), *_paths(model_state)) if OVERWRITTEN in path.split("/")]
+    if overwritten:
+        raise UserError(
+            f"{where} returns '{overwritten[0]}': Flax overwrites the collection {OVERWRITTEN} with its gradient (the "
+            "scales of fp8 products), but jaxbench's steps would leave it at its first value. Use products in bfloat16 "
+            "(--config.lever.precision=bfloat16), or bring your own train step with Flax's TrainState."
+        )
     for path, leaf in _paths(params).items():  # integers cannot be trained, and a float is no array to place
         if leaf.kind != "array" or not jnp.issubdtype(leaf.dtype, jnp.floating):
             raise UserError(
@@ -320,7 +328,7 @@ def require_trainable(workload: TrainWorkload, metric: str = "accuracy") -> None
 
 def _metric_names(workload: TrainWorkload, params: object, model_state: object) -> list[str]:
     """The names of the metrics by which training is evaluated. Raises UserError unless they are scalars."""
-    batch = workload.batch_avals(8)  # any number of examples, as in `inspect`
+    batch = workload.batch_avals(workload.traceable(8))  # any number of examples, as in `inspect`
     if workload.evaluate is not None:
         found = traced(workload, "evaluate", params, model_state, batch)
         return metrics(found, f"the evaluate of '{workload.name}'")
