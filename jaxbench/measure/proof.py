@@ -159,8 +159,9 @@ class Proof:
 
         # Both are costly, so they are functions that the checks call only for a program that is near its limits.
         def others() -> Iterator[references.TrainedState]:
-            by = rounding.rounding(workload, self.device.platform)
-            yield from rounding.perturbed(expected, self._initial(workload), batch, by=by)
+            by, start = rounding.rounding(workload, self.device.platform), self._initial(workload)
+            yield from rounding.perturbed(expected, start, batch, by=by)
+            yield from rounding.reordered(expected, start, batch, layout=layout)
 
         parameters = check.judge(actual, expected, workload, platform=self.device.platform, rounding=between_references)
         state = check.judge_state(actual, expected, others(), limit=parameters.limit or 0)
