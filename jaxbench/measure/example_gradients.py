@@ -15,8 +15,9 @@ do not show it where a `stop_gradient` hides what weighs the examples, such as a
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +28,9 @@ import numpy as np
 from jaxbench.core.workload import Batch, PyTree, TrainWorkload
 from jaxbench.workloads import sharding_context
 
-CHANCE = 1e-3  # the probability that `never` has a place which only lacks a gradient by chance
-MOST_BATCHES = 100  # to prove that; if more are needed, no place is in `never`
+DRAWS = 8  # random keys: with one, half of the examples may be dropped
+CHANCE = 1e-3  # the probability that `without_effect` returns a place which lacks an effect only by chance
+MOST_BATCHES = 100  # to prove that; if more are needed, it returns no place
 SUMS = 8  # numbers that describe a gradient
 APART = 1e-2  # a larger relative difference of two gradients is more than rounding in float32
 
@@ -90,29 +92,38 @@ def look_at(
     return checksum, sums, jnp.linalg.norm(flat)
 
 
-def find(look: Look, batch: Batch, others: Batch, *, unread: Sequence[str] = ()) -> ExampleGradients:
+def find(
+    look: Look, batch: Batch, others: Batch, *, unread: Sequence[str] = (), draws: bool = False
+) -> ExampleGradients:
     """Replaces each example of `batch` by one of `others` (host arrays), and looks at the gradient.
 
     look: (batch, seed of its random key) -> its gradient; called about as often as there are examples. unread: the
-    fields that change neither the loss nor its gradient.
+    fields that change neither the loss nor its gradient. draws: the loss draws random numbers, which may drop some.
     """
     places = range(len(next(iter(batch.values()))))
     read = [name for name in batch if name not in unread]
-    first = look(batch, 0).bits
+    seeds = range(DRAWS if draws else 1)
+    first = functools.cache(lambda seed: look(batch, seed).bits)
 
     def changes(fields: list[str], place: int) -> bool:
         """Whether two other examples change the gradient. One of them may be equal, or lack a gradient too."""
         donors = [place, (place + len(places) // 2) % len(places)] if fields else []
-        return any(look(_replaced(batch, others, fields, [place], [donor]), 0).bits != first for donor in donors)
+        return any(
+            look(_replaced(batch, others, fields, [place], [donor]), seed).bits != first(seed)
+            for seed in seeds
+            for donor in donors
+        )
 
-    # Labels, weights and other single numbers stay: an example that its label excludes must not get another label.
+    # Labels, weights and other single numbers stay: an example that its label excludes must not get another label, and
+    # the weight of one example would change the gradient of all.
     without = [*places]
     for fields in ([name for name in read if batch[name].ndim > 1], read):
         without = [place for place in without if not changes(fields, place)]
         if len(without) < len(places):
             break
     # If no example has a gradient, `first_step` and the check of the parameters say so.
-    never = _never(look, batch, others, read, without) if 0 < len(without) < len(places) else []
+    some = 0 < len(without) < len(places)
+    never = without_effect(lambda *given: look(*given).bits, batch, others, fields, without) if some else []
     return ExampleGradients(examples=len(places), without=tuple(without), never=tuple(never))
 
 
@@ -135,26 +146,30 @@ def mean_of_halves(look: Look, batch: Batch, *, share: float | None, rounding: f
     return bool(distance <= limit * np.sqrt(SUMS) * max(whole.norm, first.norm, second.norm))
 
 
-def _never(look: Look, batch: Batch, others: Batch, fields: list[str], without: list[int]) -> list[int]:
-    """The places of `without` where no example changes the gradient, in as many other batches as a proof takes.
+def without_effect(
+    bits: Callable[[Batch, int], Hashable], batch: Batch, others: Batch, fields: Sequence[str], without: Sequence[int]
+) -> list[int]:
+    """The places of `without` where no example changes a result, in as many other batches as a proof takes.
 
-    A share q of the examples has no gradient here. If that were due to their values, or to those of their partners in a
-    pair, a place would lack it in r batches with a probability of q^r.
+    A share q of the examples has no effect here. If that were due to their values, or to those of their partners in a
+    pair, a place would have none in r batches with a probability of q^r.
+
+    bits: (batch, seed of its random key) -> the result. fields: those that are replaced.
     """
     examples = len(next(iter(batch.values())))
     needed = math.ceil(math.log(CHANCE / examples) / math.log(len(without) / examples))
     if needed > MOST_BATCHES:
         return []
     random = np.random.default_rng(0)
-    never = without
+    never = [*without]
     for seed in range(needed):
         mixed = random.permutation(2 * examples)
         first, second = ({name: np.concatenate([batch[name], others[name]])[half] for name in batch}
                          for half in (mixed[:examples], mixed[examples:]))  # fmt: skip
-        base = look(first, seed).bits  # another random key each time: a place may be chosen at random in each step
-        if look(_replaced(first, second, fields, never, never), seed).bits == base:
+        base = bits(first, seed)  # another random key each time: a place may be chosen at random in each step
+        if bits(_replaced(first, second, fields, never, never), seed) == base:
             continue
-        never = [at for at in never if look(_replaced(first, second, fields, [at], [at]), seed).bits == base]
+        never = [at for at in never if bits(_replaced(first, second, fields, [at], [at]), seed) == base]
         if not never:
             break
     return never

@@ -215,17 +215,11 @@ def find(
         about: dict[str, Any] = {
             "gathers": asks_others(workload), "unread": unread, "state": state, "examples": examples,
         }  # fmt: skip
-        look, some, others = _gradients(workload, params[0], model_state, batch, more, platform=device.platform)
-        if look is not None:
-            gradients = example_gradients.find(look, some, others, unread=unread)
-            about |= {"single": gradients.examples, "without": len(gradients.without), "never": gradients.never}
-
-        def halves_agree(share: float | None) -> bool:
-            # A place without a gradient already says why the halves do not.
-            if look is None or about["gathers"] or about.get("never"):
-                return True
-            return example_gradients.mean_of_halves(look, some, share=share, rounding=rounding)
-
+        gradients, halves_agree = _gradients(
+            workload, params[0], model_state, batch, more, unread=unread, gathers=about["gathers"], rounding=rounding,
+            platform=device.platform,
+        )  # fmt: skip
+        about |= gradients
         # Three batches, because halves of one batch can agree by chance, for example if they have the same number of
         # tokens.
         if all(_same(values.whole, values.together, rounding) for values in first):
@@ -258,11 +252,12 @@ def _takes_halves(workload: TrainWorkload, examples: int) -> bool:
 
 
 def _gradients(
-    workload: TrainWorkload, params: PyTree, model_state: PyTree, batch: Batch, others: Batch, *, platform: str
-) -> tuple[example_gradients.Look | None, Batch, Batch]:
-    """(how to look at the gradient, and as many examples of both batches as can be replaced one by one).
+    workload: TrainWorkload, params: PyTree, model_state: PyTree, batch: Batch, others: Batch, *,
+    unread: tuple[str, ...], gathers: bool, rounding: float, platform: str,
+) -> tuple[dict[str, Any], Callable[[float | None], bool]]:  # fmt: skip
+    """(the fields `single`, `without` and `never` of a LossKind; whether gradients of halves average to the whole).
 
-    None if not even the fewest can.
+    The latter takes the weight of the first half; None: any. As many examples are used as can be afforded.
     """
     examples, limit = len(jax.tree.leaves(batch)[0]), AFFORDABLE.get(platform, AFFORDABLE_ELSEWHERE)
     each = example_flops(workload)
@@ -270,18 +265,28 @@ def _gradients(
     if workload.least == 1:
         single = _halved(examples, lambda count: count * (count + 1) * each <= limit)
     elif examples * (examples + 1) * each > limit:  # it takes no smaller batch
-        return None, {}, {}
-    some, others = ({name: x[:single] for name, x in given.items()} for given in (batch, others))
-    function, key = partial(example_gradients.look_at, workload, model_state), jax.random.PRNGKey(0)
-    if expected_communication.draws(workload):  # else the function itself, which compiles faster than its equations
-        function, _ = _alike(function, params, some, key)
-    compiled = jit_once(function)
+        return {}, lambda share: True
+    some, more = ({name: x[:single] for name, x in given.items()} for given in (batch, others))
+    # With its own draws: with equal ones, a loss that drops examples at random drops all or none.
+    compiled = jit_once(partial(example_gradients.look_at, workload, model_state))
 
     def look(batch: Batch, seed: int) -> example_gradients.Gradient:
         bits, sums, norm = jax.device_get(compiled(params, batch, jax.random.PRNGKey(seed)))
         return example_gradients.Gradient(bits=int(bits), sums=sums, norm=float(norm))
 
-    return look, some, others
+    draws = expected_communication.draws(workload)
+    found = example_gradients.find(look, some, more, unread=unread, draws=draws)
+
+    def halves_agree(share: float | None) -> bool:
+        # Places without a gradient already say why halves differ, and draws differ by place.
+        if gathers or found.never or draws:
+            return True
+        # Two batches, because halves of one can agree by chance.
+        return all(
+            example_gradients.mean_of_halves(look, batch, share=share, rounding=rounding) for batch in (some, more)
+        )
+
+    return {"single": single, "without": len(found.without), "never": found.never}, halves_agree
 
 
 def _weights_add_up(workload: TrainWorkload, params: PyTree, model_state: PyTree, batches: list[Batch]) -> bool:
@@ -341,19 +346,24 @@ def _unread(
 
 
 def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) -> tuple[int, ...]:
-    """The indices of examples that any example of `more` can replace without changing a loss."""
-    whole = losses(batch)
+    """The indices of examples that any other example can replace without changing a loss."""
+    whole, places = losses(batch), range(len(next(iter(batch.values()))))
 
-    def same(i: int, j: int) -> bool:
+    def same(i: int) -> bool:
         other: dict[str, Any] = {
-            name: np.concatenate([x[:i], more[name][j : j + 1], x[i + 1 :]]) for name, x in batch.items()
+            name: np.concatenate([x[:i], more[name][i : i + 1], x[i + 1 :]]) for name, x in batch.items()
         }
         return losses(other) == whole
 
-    # Several are tried, because a single replacement may have the same label.
-    places = range(len(next(iter(batch.values()))))
-    others = [len(places) * k // EXAMPLES for k in range(EXAMPLES)]  # all over `more`, which is sorted by label
-    return tuple(i for i in places if all(same(i, j) for j in others))
+    same_here = [i for i in places if same(i)]
+    if not 0 < len(same_here) < len(places):
+        return ()
+    # In other batches, because an easy example may replace another where only the hardest count.
+
+    def bits(batch: Batch, seed: int) -> tuple[float, ...]:
+        return tuple(losses(batch))
+
+    return tuple(example_gradients.without_effect(bits, batch, more, [*batch], same_here))
 
 
 def _batches(workload: TrainWorkload, drawn: Batch) -> tuple[Batch, Batch, Batch]:
