@@ -85,7 +85,8 @@ def judge(
         why = f"{ROUNDING} times the {alone:.1e} between two one-device references, which is rounding"
     message = f"relative L2 distance to {expected.how or 'one device'} after {updates} updates is {distance:.1e}"
     if not distance <= limit:  # not `>`: a NaN must fail
-        ok, reason = False, f"{message}, NOT within {limit:.0e} ({why})"
+        # The reason belongs to the limit. A distance above it has another one, which `first_step` may find.
+        ok, reason = False, f"{message}, NOT within {limit:.0e}, the limit for correct programs ({why})"
     elif not doubt < SHARE * moved:
         # Parameters that hardly move agree whatever the strategy does. A strategy cannot be checked either if two
         # one-device references disagree by as much as the parameters move.
