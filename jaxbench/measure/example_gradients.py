@@ -25,8 +25,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.workload import Batch, PyTree, TrainWorkload
+from jaxbench.core.workload import PyTree, TrainWorkload
 from jaxbench.workloads import sharding_context
+
+Batch = dict[str, Any]  # arrays of the host, by field; JAX's own in a compiled function
 
 DRAWS = 8  # random keys: with one, half of the examples may be dropped
 CHANCE = 1e-3  # the probability that `without_effect` returns a place which lacks an effect only by chance

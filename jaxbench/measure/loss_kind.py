@@ -306,7 +306,8 @@ def _weights_add_up(workload: TrainWorkload, params: PyTree, model_state: PyTree
         return of(batch), jnp.sum(map_parts(of_part, (parts,)))
 
     compiled = jit_once(weights)
-    return all(_same(*jax.device_get(compiled(batch)), ROUNDING) for batch in batches)
+    pairs = [jax.device_get(compiled(batch)) for batch in batches]
+    return all(_same(whole, total, ROUNDING) for whole, total in pairs)
 
 
 def _unread(
