@@ -136,8 +136,7 @@ def mean_of_halves(look: Look, batch: Batch, *, share: float | None, rounding: f
     batch that has it twice, so that one program computes all three.
     """
     half = len(next(iter(batch.values()))) // 2
-    twice = [{name: np.concatenate([part(x)] * 2) for name, x in batch.items()}
-             for part in (lambda x: x[:half], lambda x: x[half:])]  # fmt: skip
+    twice = ({name: np.concatenate([x[at]] * 2) for name, x in batch.items()} for at in (np.s_[:half], np.s_[half:]))
     whole, first, second = (look(each, 0) for each in (batch, *twice))
     difference, limit = first.sums - second.sums, APART + 4 * rounding
     if share is None:  # the one with the smallest distance
@@ -166,8 +165,8 @@ def without_effect(
     never = [*without]
     for seed in range(needed):
         mixed = random.permutation(2 * examples)
-        first, second = ({name: np.concatenate([batch[name], others[name]])[half] for name in batch}
-                         for half in (mixed[:examples], mixed[examples:]))  # fmt: skip
+        both = {name: np.concatenate([batch[name], others[name]])[mixed] for name in batch}
+        first, second = ({name: x[half] for name, x in both.items()} for half in (np.s_[:examples], np.s_[examples:]))
         base = bits(first, seed)  # another random key each time: a place may be chosen at random in each step
         if bits(_replaced(first, second, fields, never, never), seed) == base:
             continue

@@ -191,15 +191,10 @@ def find(
         del start  # the optimizer's state would hold its memory
         drawn = jax.device_get(draw(jax.random.PRNGKey(1), 2 * examples))
         batch, more, padded = _batches(workload, drawn)
-        try:
-            with discovery.explaining(f"the loss of '{workload.name}'"):
-                values, rounding = _alike(partial(_values, workload, model_state), params[0], batch)
-        except UserError as error:
-            if isinstance(error.__cause__, NameError):  # it gathers, but has an operation that `map_parts` cannot map
-                return LossKind(name=UNTRIED)
-            if _takes_halves(workload, examples):
-                raise
-            return LossKind(name=FIXED, examples=examples)
+        traced = _traced(workload, model_state, params[0], batch)
+        if isinstance(traced, LossKind):
+            return traced
+        values, rounding = traced
         evaluate = jit_once(values)
 
         def evaluated(batch: Batch) -> list[Values]:
@@ -213,12 +208,22 @@ def find(
             return LossKind(name=CONSTANT, examples=examples)
         state = tuple(path for path in first[0].state if any(not v.state[path] <= SAME * rounding for v in first))
         about: dict[str, Any] = {
-            "gathers": asks_others(workload), "unread": unread, "state": state, "examples": examples,
-        }  # fmt: skip
+            "gathers": asks_others(workload),
+            "unread": unread,
+            "state": state,
+            "examples": examples,
+        }
         gradients, halves_agree = _gradients(
-            workload, params[0], model_state, batch, more, unread=unread, gathers=about["gathers"], rounding=rounding,
+            workload,
+            params[0],
+            model_state,
+            batch,
+            more,
+            unread=unread,
+            gathers=about["gathers"],
+            rounding=rounding,
             platform=device.platform,
-        )  # fmt: skip
+        )
         about |= gradients
         # Three batches, because halves of one batch can agree by chance, for example if they have the same number of
         # tokens.
@@ -241,6 +246,25 @@ def find(
     return LossKind(name=ACROSS, **{**about, "gathers": False})
 
 
+def _traced(
+    workload: TrainWorkload, model_state: PyTree, params: PyTree, batch: Batch
+) -> tuple[Callable[..., PyTree], float] | LossKind:
+    """`_values` as `_alike` returns it, or the kind of a loss that cannot be evaluated on both halves.
+
+    Raises UserError for a loss that fails for another reason.
+    """
+    examples = len(jax.tree.leaves(batch)[0])
+    try:
+        with discovery.explaining(f"the loss of '{workload.name}'"):
+            return _alike(partial(_values, workload, model_state), params, batch)
+    except UserError as error:
+        if isinstance(error.__cause__, NameError):  # it gathers, but has an operation that `map_parts` cannot map
+            return LossKind(name=UNTRIED)
+        if _takes_halves(workload, examples):
+            raise
+        return LossKind(name=FIXED, examples=examples)
+
+
 def _takes_halves(workload: TrainWorkload, examples: int) -> bool:
     """Whether the model can be traced with half of the examples."""
     avals = jax.eval_shape(workload.init, KEY)
@@ -252,9 +276,17 @@ def _takes_halves(workload: TrainWorkload, examples: int) -> bool:
 
 
 def _gradients(
-    workload: TrainWorkload, params: PyTree, model_state: PyTree, batch: Batch, others: Batch, *,
-    unread: tuple[str, ...], gathers: bool, rounding: float, platform: str,
-) -> tuple[dict[str, Any], Callable[[float | None], bool]]:  # fmt: skip
+    workload: TrainWorkload,
+    params: PyTree,
+    model_state: PyTree,
+    batch: Batch,
+    others: Batch,
+    *,
+    unread: tuple[str, ...],
+    gathers: bool,
+    rounding: float,
+    platform: str,
+) -> tuple[dict[str, Any], Callable[[float | None], bool]]:
     """(the fields `single`, `without` and `never` of a LossKind; whether gradients of halves average to the whole).
 
     The latter takes the weight of the first half; None: any. As many examples are used as can be afforded.
