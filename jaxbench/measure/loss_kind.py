@@ -194,6 +194,8 @@ def find(
         traced = _traced(workload, model_state, params[0], batch)
         if isinstance(traced, LossKind):
             return traced
+        if traced is None:  # it fails for this half, which may be a fault: few examples show the kind
+            return find(workload, device=device, make=make)
         values, rounding = traced
         evaluate = jit_once(values)
 
@@ -207,12 +209,8 @@ def find(
         if set(unread) == {*workload.example}:
             return LossKind(name=CONSTANT, examples=examples)
         state = tuple(path for path in first[0].state if any(not v.state[path] <= SAME * rounding for v in first))
-        about: dict[str, Any] = {
-            "gathers": asks_others(workload),
-            "unread": unread,
-            "state": state,
-            "examples": examples,
-        }
+        about: dict[str, Any] = {"gathers": asks_others(workload), "unread": unread, "state": state}
+        about["examples"] = examples
         gradients, halves_agree = _gradients(
             workload,
             params[0],
@@ -248,8 +246,8 @@ def find(
 
 def _traced(
     workload: TrainWorkload, model_state: PyTree, params: PyTree, batch: Batch
-) -> tuple[Callable[..., PyTree], float] | LossKind:
-    """`_values` as `_alike` returns it, or the kind of a loss that cannot be evaluated on both halves.
+) -> tuple[Callable[..., PyTree], float] | LossKind | None:
+    """`_values` as `_alike` returns it, or the kind of a loss that cannot be evaluated on both halves; None: try fewer.
 
     Raises UserError for a loss that fails for another reason.
     """
@@ -260,9 +258,9 @@ def _traced(
     except UserError as error:
         if isinstance(error.__cause__, NameError):  # it gathers, but has an operation that `map_parts` cannot map
             return LossKind(name=UNTRIED)
-        if _takes_halves(workload, examples):
+        if _takes_halves(workload, examples) or examples == EXAMPLES:
             raise
-        return LossKind(name=FIXED, examples=examples)
+        return LossKind(name=FIXED, examples=examples) if workload.least > 1 else None
 
 
 def _takes_halves(workload: TrainWorkload, examples: int) -> bool:
