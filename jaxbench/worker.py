@@ -92,6 +92,8 @@ def _of_steps(bench: Bench, request: Request) -> Message:
             from jaxbench.features.try_model import trial
 
             if isinstance(request, messages.Try):
+                if request.loss:
+                    bench.proof.take(request.loss)
                 return trial.attempt(bench, request.point, watch=request.watch)
             return trial.describe(bench)
     raise TypeError(f"a bench of training steps does not carry out '{request.do}'")

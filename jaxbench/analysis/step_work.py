@@ -104,7 +104,9 @@ def _idle(work: StepWork) -> list[str]:
 def _examples(work: StepWork) -> list[str]:
     if work.examples_with_gradient is None or work.examples_with_gradient == work.examples:
         return []
-    return [f"{work.examples - work.examples_with_gradient} of {work.examples} examples have no gradient"]
+    # At least: an example without one for its values may have got one with the values that replaced them.
+    without = work.examples - work.examples_with_gradient
+    return [f"at least {without} of {work.examples} examples have no gradient"]
 
 
 def counted(work: StepWork | None) -> float | None:

@@ -35,7 +35,7 @@ from jaxbench.measure import first_step, memory, step_facts, step_work
 from jaxbench.measure.arm import Arms, build_program, compiler_options, require_options
 from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step, op_by_op, require_one_program
-from jaxbench.measure.proof import Proof, require_micro_batchable
+from jaxbench.measure.proof import Proof, require_examples, require_micro_batchable
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Compiled, Fields, Message, Request
@@ -82,7 +82,9 @@ class Compiler:
         draw = self.plain.synthetic
         self._draw = jit_once(lambda key, examples: draw(jax.random.fold_in(key, 2), examples), static_argnums=1)
         own_experiment = experiment in discovery.experiments()  # of the suite, not a user's file
-        self.proof = Proof(self.arms, self.plain, self.devices, self.key, own=own_experiment, keep=keep)
+        self.proof = Proof(
+            self.arms, self.plain, self.devices, self.key, own=own_experiment, keep=keep, batch=self.config.batch
+        )
 
     def _grown(self, point: Point) -> int:
         """The device count for which the model is enlarged: that of the point if weak scaling grows the model."""
@@ -135,6 +137,7 @@ class Compiler:
             program = self.build(workload, point)
             if not accepted and self.is_whole_step(point):
                 require_micro_batchable(workload, program, kind)
+                require_examples(workload, program, point.global_batch)
             return workload, program
 
     def executable(
@@ -348,7 +351,11 @@ class Bench(Compiler):
             return work
         if PART.of(point.levers) == "step":  # the loss was computed with other values of each field
             idle = (*work.idle_fields, *(name for name in self.proof.unread if name not in work.idle_fields))
-            work = dataclasses.replace(work, idle_fields=idle)
+            kind = self.proof.loss_kind
+            with_gradient = kind.single - kind.without if kind.single else None
+            work = dataclasses.replace(
+                work, idle_fields=idle, examples=kind.single, examples_with_gradient=with_gradient
+            )
         placed = program.put(batch)
         return step_work.watch(program, compiled.call, self.key, lambda step: placed, work)
 
@@ -516,4 +523,4 @@ class Bench(Compiler):
     def about_model(self) -> dict[str, PyTree]:
         """The fields of a record that describe the model."""
         annotations = flax_models.named_axes_sentence(self.plain.init)
-        return {"unit": self.plain.unit, "loss": self.proof.loss_kind.label, "annotations": annotations}
+        return {"unit": self.plain.unit, "loss": self.proof.loss_kind.described, "annotations": annotations}

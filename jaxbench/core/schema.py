@@ -109,7 +109,7 @@ class StepWork:
     first_change: int = 0  # the number of the first of them, from 1
     last_change: int = 0  # the number of the last
     examples: int = 0  # examples of one batch that were looked at one by one
-    examples_with_gradient: int | None = None  # of these, the examples that contribute to the gradient
+    examples_with_gradient: int | None = None  # of these, at most as many contribute to the gradient
 
 
 @dataclass(frozen=True, kw_only=True)

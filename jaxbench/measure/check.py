@@ -85,7 +85,8 @@ def judge(
         why = f"{ROUNDING} times the {alone:.1e} between two one-device references, which is rounding"
     message = f"relative L2 distance to {expected.how or 'one device'} after {updates} updates is {distance:.1e}"
     if not distance <= limit:  # not `>`: a NaN must fail
-        ok, reason = False, f"{message}, NOT within {limit:.0e} ({why})"
+        # The reason belongs to the limit. A distance above it has another one, which `first_step` may find.
+        ok, reason = False, f"{message}, NOT within {limit:.0e}, the limit for correct programs ({why})"
     elif not doubt < SHARE * moved:
         # Parameters that hardly move agree whatever the strategy does. A strategy cannot be checked either if two
         # one-device references disagree by as much as the parameters move.
@@ -206,7 +207,7 @@ def judge_products(workload: TrainWorkload, levers: dict[str, str]) -> tuple[Ver
     params, model_state = jax.eval_shape(workload.init, KEY)
     gradient = jax.value_and_grad(workload.mean_loss, has_aux=True)
     # Counted in the jaxpr, before the compiler may upcast products that the hardware does not have.
-    shares = flops.dot_flop_shares(gradient, params, model_state, workload.batch_avals(1), KEY)
+    shares = flops.dot_flop_shares(gradient, params, model_state, workload.batch_avals(workload.least), KEY)
     share = shares.get(dtype, 0.0)
     reason = f"{100 * share:.1f} % of the FLOPs in products have {dtype} operands"
     ok = share >= MOSTLY

@@ -134,11 +134,12 @@ def compile_step(
     devices of the point; None: the size of the mesh. stated: of the workload, if it is known already. clock: seconds.
     """
     devices = program.mesh.size
+    # Outside of the context: with explicit sharding, some operations cannot be traced without a layout.
+    if isinstance(workload, StatedWork):
+        stated = workload
+    elif stated is None:
+        stated = StatedWork.of(workload, global_batch, asked or devices)
     with program.context():
-        if isinstance(workload, StatedWork):
-            stated = workload
-        elif stated is None:
-            stated = StatedWork.of(workload, global_batch, asked or devices)
         state, batch = _avals(workload, program, global_batch)
         start = clock()  # after the shapes are known: they are no part of tracing
         trace = getattr(program.step, "trace", None)  # a pmapped function cannot be traced separately from its lowering
@@ -242,11 +243,13 @@ def callback_names(jaxpr: Any) -> dict[str, list[str]]:
     return names
 
 
-def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
+def example_flops(workload: TrainWorkload, global_batch: int | None = None) -> float:
     """FLOPs of one example in a batch, by the workload's own formula.
 
     Without a formula they are counted from the products in the jaxpr of the gradient, without recomputation.
+    global_batch: None: the fewest examples that the model can take.
     """
+    global_batch = global_batch or workload.least
     if workload.flops_per_example is not None:
         return workload.flops_per_example + global_batch * workload.flops_per_pair
     return flops.of_workload(workload, global_batch).total / global_batch

@@ -58,8 +58,8 @@ def _least_work(workload: TrainWorkload) -> float:
 
     params, model_state = jax.eval_shape(workload.init, KEY)
     opt_state = jax.eval_shape(workload.optimizer.init, params)
-    # Two examples: the share does not depend on their number, and it is only traced.
-    return flops.least_share(update, params, model_state, opt_state, workload.batch_avals(2), KEY)
+    # A few examples: the share does not depend on their number, and it is only traced.
+    return flops.least_share(update, params, model_state, opt_state, workload.batch_avals(workload.traceable(2)), KEY)
 
 
 def held(tree: PyTree, program: Program) -> float:

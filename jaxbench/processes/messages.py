@@ -157,6 +157,7 @@ class Description(Message):
 
     name: str
     unit: str
+    batch: int  # examples of the points that are tried, all devices together
     parameters: int
     arrays: int
     largest: tuple[tuple[str, str], ...]  # (path, shape) of the largest parameters
@@ -258,6 +259,7 @@ class Try(Request[Tried]):
     """Checks a point without timing it."""
 
     point: Fields
+    loss: str = ""  # as in `Prepare`
     watch: bool = False  # also which parameters its steps change
 
 

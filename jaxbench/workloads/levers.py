@@ -66,10 +66,10 @@ def frozen(workload: TrainWorkload, pattern: str) -> TrainWorkload:
     )
     # FLOPs of training the rest. Frozen layers need no gradient of their weights; layers before the first trained layer
     # need none of their inputs. A workload's own figures are scaled by the remaining share of the products.
-    remaining = flops.of_workload(rest, 1).total
+    remaining = flops.of_workload(rest, workload.least).total / workload.least
     if workload.flops_per_example is None:
         return dataclasses.replace(rest, flops_per_example=remaining)
-    whole = flops.of_workload(workload, 1).total
+    whole = flops.of_workload(workload, workload.least).total / workload.least
     share = remaining / whole if whole else 1.0
     return dataclasses.replace(
         rest,

@@ -44,6 +44,8 @@ IN_INIT = [
     ),
     (W + ', "n": jnp.arange(3)}, {}', "'n', which is int32 of shape (3,)"),
     (W + ', "act": "relu"}, {}', "'act', which is a Python str"),
+    (W + '}, {"_overwrite_with_gradient": {"scale": jnp.ones(1)}}', "Flax overwrites the collection"),
+    (W + ', "net": {"_overwrite_with_gradient": jnp.ones(1)}}, {}', "(--config.lever.precision=bfloat16)"),
     (W + '}, {"k": jax.random.key(0)}', "the state 'k', which is a random key: store jax.random.key_data(key)"),
 ]
 # What the loss returns instead, and the message, which names the line of loss.

@@ -267,7 +267,7 @@ def trained(
     arms = Arms(config, experiment, mine, warmup=max(0, config.train.warmup))
     plain = inspected(arms.config({}), experiment)
     # What the loss is made of decides whether the step may split its batch; the same proof as in a run.
-    proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False)
+    proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False, batch=config.train.batch)
 
     def build(workload: TrainWorkload) -> Program:
         program = build_program(workload, strategy, devices, levers)

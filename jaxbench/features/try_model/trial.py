@@ -51,7 +51,7 @@ from jaxbench.workloads.adapters import flax_models
 
 DEVICES = (1, 2, 8)
 CONCURRENT_COLLECTIVES = 16  # a process with threads for fewer would have to be restarted
-BATCH = 16  # examples, all devices together
+BATCH = 16  # examples, all devices together; a model that cannot take just any number gets the batch of the config
 PROCESSES = 2  # each needs the memory of a model and of its reference
 RIGHT, WRONG, CANNOT, ERROR = "right", "wrong", "cannot", "error"
 # wrong: shown by a comparison. cannot: refused, or a comparison that proves nothing. error: an exception.
@@ -69,7 +69,7 @@ class StrategyTrial:
 
 
 def run(experiment: str, config: ConfigDict, console: Console) -> bool:
-    """Prints description and results. True: at least one strategy takes the model, and all that do are correct."""
+    """Prints description and results. True: a strategy trains the model, correctly wherever it takes it."""
     config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())  # refuses bad settings at once
     setup = Setup(
         platform="cpu", devices=max(DEVICES), experiment=absolute(experiment), worker="try",
@@ -88,22 +88,36 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
                 raise UserError(str(error)) from error
             _print_model(model, console)
             used = workers if model.parameters <= LARGE else workers[:1]
-            outcomes = _try_all(used, model.strategies, threads, console)
+            outcomes = _try_all(used, model.strategies, threads, console, batch=model.batch, loss=model.loss)
         finally:
             for worker in workers:
                 worker.close()
     console.print(_table(model.strategies, outcomes))
-    words = {outcome.word for outcome in outcomes.values()}
-    last = model.training if RIGHT in words else f"No strategy is shown to train '{model.name}' correctly."
+    trains = any(_trains(name, outcomes) for name in model.strategies)
+    last = model.training if trains else f"No strategy is shown to train '{model.name}' correctly."
     for line in (*model.notes, *_notes(model.strategies, outcomes), *_does(outcomes), last):
         console.print(line, highlight=False, soft_wrap=True)
+    return trains
+
+
+def _trains(strategy: str, outcomes: dict[tuple[str, int], StrategyTrial]) -> bool:
+    words = {outcomes[strategy, count].word for count in DEVICES}
     return RIGHT in words and not words & {WRONG, ERROR}
 
 
 def _try_all(
-    workers: list[Worker], strategies: Sequence[str], threads: Executor, console: Console
+    workers: list[Worker],
+    strategies: Sequence[str],
+    threads: Executor,
+    console: Console,
+    *,
+    batch: int = BATCH,
+    loss: str = "",
 ) -> dict[tuple[str, int], StrategyTrial]:
-    """Tries all strategies on all device counts. Raises UserError if a worker died."""
+    """Tries all strategies on all device counts. Raises UserError if a worker died.
+
+    loss: its kind, as the first worker has described it.
+    """
     # Points with a common reference are neighbours: first those of the whole batch, then those of each device count.
     whole = [name for name in strategies if name.startswith("jit")]
     parts = [name for name in strategies if name not in whole]
@@ -124,7 +138,7 @@ def _try_all(
                 except IndexError:  # the other worker took the last point
                     return
                 # What a step changes and multiplies belongs to the model, so one point tells.
-                outcomes[point] = _try(worker, *point, watch=point == first)
+                outcomes[point] = _try(worker, *point, batch, loss, watch=point == first)
                 progress.advance(task)
 
         # The two workers start from opposite ends, so they need no common reference until they meet.
@@ -134,13 +148,15 @@ def _try_all(
     return outcomes
 
 
-def _try(worker: Worker, strategy: str, devices: int, *, watch: bool = False) -> StrategyTrial:
+def _try(
+    worker: Worker, strategy: str, devices: int, batch: int = BATCH, loss: str = "", *, watch: bool = False
+) -> StrategyTrial:
     point = Point(
-        point=f"{strategy}/strong/{devices}", strategy=strategy, scaling="strong", devices=devices, global_batch=BATCH,
+        point=f"{strategy}/strong/{devices}", strategy=strategy, scaling="strong", devices=devices, global_batch=batch,
         oversubscribed=True, levers=dict(DEFAULTS), platform="cpu",
     )  # fmt: skip
     try:
-        answer = worker.ask(Try(point=point.to_json(), watch=watch))
+        answer = worker.ask(Try(point=point.to_json(), loss=loss, watch=watch))
     except WorkerError as error:
         if not error.alive:  # killed, such as for its memory: this worker cannot try the rest
             raise UserError(f"{strategy} on {devices} devices: {error}") from error
@@ -154,7 +170,7 @@ def _try(worker: Worker, strategy: str, devices: int, *, watch: bool = False) ->
 
 
 def _print_model(model: Description, console: Console) -> None:
-    table = Table(show_header=False, box=None, title=f"{model.name}, a batch of {BATCH} {model.unit}")
+    table = Table(show_header=False, box=None, title=f"{model.name}, a batch of {model.batch} {model.unit}")
     largest = ", ".join(f"{path} {shape}" for path, shape in model.largest)
     for name, value in (
         ("parameters", f"{model.parameters:,} in {model.arrays} arrays; largest: {largest}"),
@@ -215,7 +231,7 @@ def describe(bench: Bench) -> Description:
     """Sizes, the kind of loss, and the strategies that are tried. Raises StageError."""
     plain = bench.plain  # without levers, as the user wrote it
     with stage("model"):
-        loss, draws = bench.proof.loss_kind.label, bench.proof.draws
+        loss, draws = bench.proof.loss_kind.described, bench.proof.draws
     params, model_state = jax.eval_shape(plain.init, bench.key)
     leaves = sorted(jax.tree.leaves_with_path(params), key=lambda found: -found[1].size)[:LARGEST]
     largest = [
@@ -223,7 +239,8 @@ def describe(bench: Bench) -> Description:
         for path, leaf in leaves
     ]
     return Description(
-        name=plain.name, unit=plain.unit, parameters=_numbers(params), arrays=len(jax.tree.leaves(params)),
+        name=plain.name, unit=plain.unit, batch=plain.traceable(BATCH), parameters=_numbers(params),
+        arrays=len(jax.tree.leaves(params)),
         largest=tuple(largest), flops_per_example=example_flops(plain), loss=loss, draws=draws,
         state_numbers=_numbers(model_state), training=_training(plain),
         notes=(sentence,) if (sentence := flax_models.named_axes_sentence(plain.init)) else (),
