@@ -121,7 +121,7 @@ def test_sentences():
     assert sentences(work(idle_fields=("x",))) == [
         "the field x of the batch has no effect on the loss and its gradient"
     ]
-    assert sentences(work(examples=64, examples_with_gradient=32)) == ["32 of 64 examples have no gradient"]
+    assert sentences(work(examples=64, examples_with_gradient=32)) == ["at least 32 of 64 examples have no gradient"]
 
 
 @pytest.mark.parametrize(
