@@ -90,7 +90,7 @@ def measured_ceilings(card: MachineProfile | None, platform: str, cores: int, dt
         rate = float(best["value"])
         # Fewer cores alone make no ceiling: how much more all of them can do is not known.
         if rate > 0 and any(not on_cpu or p["cores"] == cores for p in group):
-            room = max(1.0, float(best.get("hi") or rate) / rate)
+            room = max(1.0, float(best.get("hi") or rate) / rate) * card.get("faster", 1.0)
             known[name] = Ceiling(rate=rate, source="measured", room=room)
     return Ceilings(**known)
 

@@ -42,7 +42,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     config = config_lib.restored(experiment, old.config)
     # Before anything is measured: the times of another machine would be judged by this one's threshold.
     if other := identity.differences(old.manifest, manifest.probe(str(config.mesh.platform))):
-        raise UserError(f"baseline '{name}' was measured on another machine ({identity.sentence(other)}).")
+        raise UserError(f"baseline '{name}' was measured {identity.refused(other)}.")
     if config.measure.rounds != config_lib.AUTO:  # with "auto" there are enough processes anyway
         rounds, processes = config_lib.counts(config.measure.rounds, config.measure.processes, live=False)
         with config.unlocked():

@@ -216,8 +216,7 @@ def begin(folder: Path, machine: Machine, parts: Sequence[Part]) -> dict[str, An
     if path.exists():
         old = read_document(path, KIND, 1, ("begun", "machine", "parts", "found", "card"), "choose a new --workdir.")
         if other := identity.differences(old["machine"], made["machine"]):
-            different = identity.sentence(other)
-            raise UserError(f"'{folder}' was started on another machine ({different}): choose a new --workdir.")
+            raise UserError(f"'{folder}' was started {identity.refused(other)}: choose a new --workdir.")
         for key in SAME_SOFTWARE:
             was, now = old["machine"].get(key), made["machine"].get(key)
             if was != now:

@@ -327,9 +327,7 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
         return 0
     manifest = folder.manifest()
     if other := identity.differences(manifest, session):
-        raise UserError(
-            f"'{folder.path}' was measured on another machine ({identity.sentence(other)}): choose a new --workdir."
-        )
+        raise UserError(f"'{folder.path}' was measured {identity.refused(other)}: choose a new --workdir.")
     for key in (*SAME_SOFTWARE, "experiment_sha256"):
         old, new = cast(JsonObject, manifest).get(key), cast(JsonObject, session)[key]
         if old != new:
@@ -349,7 +347,9 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
         folder.notes.append(f"the source of jaxbench has changed since {folder.path} was started.")
     if unknown := identity.cannot_tell(manifest, session):
         folder.notes.append(f"{folder.path}: {unknown}.")
-    sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git", "shared_with")}]
+    folder.notes += [f"{folder.path}: {each}." for each in identity.cautions(manifest, session, "at its start", "now")]
+    kept = ("started", "command", "git", "shared_with", "identity")
+    sessions = [*manifest["sessions"], {key: session[key] for key in kept}]
     write_json(path, {**manifest, "sessions": sessions})
     return len(sessions)
 
