@@ -9,13 +9,11 @@ import datetime
 import functools
 import hashlib
 import json
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import cast
 
 from ml_collections import ConfigDict
@@ -151,7 +149,6 @@ def run(
         console.print(title, highlight=False, soft_wrap=True)
         for note in (*folder.notes, *asked.notes):
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
-        signal.signal(signal.SIGTERM, interrupt)  # as Ctrl-C: the processes end, and finished records are kept
         if isinstance(asked.settings, Settings):
             study = Study(
                 points=cast(Sequence[plan.Point], asked.points), experiment=job.experiment, config=job.config,
@@ -357,7 +354,3 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
 def _processes(manifest: Manifest) -> dict[str, int]:
     """The number of processes that run each planned point."""
     return {each["point"]: each.get("processes", 1) for each in manifest.get("plan", {}).get("points", ())}
-
-
-def interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import math
-import signal
 import time
 from collections.abc import Callable
 from functools import partial
@@ -27,7 +26,6 @@ from jaxbench.suites.papers import page, readers
 from jaxbench.suites.papers import paper as library
 from jaxbench.suites.papers.paper import Claim, Evidence, NotTestable, Paper
 from jaxbench.sweep.progress import format_s, heartbeat
-from jaxbench.sweep.run import interrupt
 
 FOLDER = Path("results") / "papers"
 PRESETS = ("auto", "paper")
@@ -64,7 +62,6 @@ def paper(
         minutes = f", about {sum(run.minutes for run in todo):.0f} minutes on two cores" if preset == "auto" else ""
         title = f"{asked.id}: {len(todo)} of {len(asked.runs)} runs to do{minutes}, into {folder}"
         console.print(title, soft_wrap=True)
-        signal.signal(signal.SIGTERM, interrupt)
         try:
             for number, run in enumerate(todo, 1):
                 words, record = run.at(preset), partial(command.add, document["runs"][run.name])
