@@ -72,8 +72,7 @@ def dispatch(argv: list[str]) -> int:
         with alone(verb, arguments, workdir):
             return int(commands.load(verb).main(arguments, workdir, console))
     except Busy:  # report an invalid setting now, instead of after waiting for the other measurement
-        if commandline.VERBS[verb].configured:
-            commands.load("run").check(*arguments)
+        commands.refuse(verb, arguments)
         raise
     except KeyboardInterrupt:
         interrupts.heard()

@@ -41,6 +41,14 @@ def show_list(console: Console) -> None:
         console.print(f"  {name:<17} {about}", highlight=False, soft_wrap=True)
 
 
+def wanted(id: str, preset: str) -> Paper:
+    """The paper of a command. Raises UserError for an unknown paper or preset."""
+    asked = library.load(id)
+    if preset not in PRESETS:
+        raise UserError(f"--preset={preset} is not a size of a paper: use {' or '.join(PRESETS)}.")
+    return asked
+
+
 def paper(
     id: str, preset: str, folder: Path, console: Console, *, launch: Launch = command.launch,
     clock: Callable[[], float] = time.monotonic,
@@ -52,9 +60,7 @@ def paper(
     Raises:
       UserError: an unknown paper or preset; a folder in use, or of another paper.
     """
-    asked = library.load(id)
-    if preset not in PRESETS:
-        raise UserError(f"--preset={preset} is not a size of a paper: use {' or '.join(PRESETS)}.")
+    asked = wanted(id, preset)
     folder.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
         document = begin(asked, folder, preset)
