@@ -209,7 +209,7 @@ export INSTALL
 # Splits ARGS as a shell would, quotes included, without executing anything in it; and LAUNCH, which goes before the "--" of
 # launch. The app then sees the same environment as if it had been started by hand.
 define WITH_ARGS
-import os, shlex, sys
+import os, shlex, signal, sys
 try:
     name = "ARGS"
     args = shlex.split(os.environ.get(name, ""))
@@ -220,6 +220,7 @@ except ValueError as error:
 words = sys.argv[1:]
 if words[0] == "jaxbench":
     os.environ["JAXBENCH_FORM"] = "make"
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))  # until the app listens
 if "--" in words:
     words[words.index("--"):words.index("--")] = launch
 for name in [*os.environ.get("VARIABLES", "").split(), *"VARIABLES MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS".split()]:

@@ -20,7 +20,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from jaxbench import commandline, commands, native_log
+from jaxbench import commandline, commands, interrupts, native_log
 from jaxbench.command_form import as_typed
 from jaxbench.machine.lock import Busy
 from jaxbench.texts import visible
@@ -70,21 +70,27 @@ def dispatch(argv: list[str]) -> int:
     console = Terminal(width=None if sys.stdout.isatty() else 100, markup=False)
     verb, *arguments = argv[1:] or ["help"]
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(verb, arguments)
+    interrupts.ends_with(lambda: stopped(workdir))
     try:
         if launch := launch_of(verb):
             return launched(launch, verb, arguments, workdir, console)
         with alone(verb, arguments, workdir):
             return int(commands.load(verb).main(arguments, workdir, console))
     except Busy:  # report an invalid setting now, instead of after waiting for the other measurement
-        if commandline.VERBS[verb].configured:
-            commands.load("run").check(*arguments)
+        commands.refuse(verb, arguments)
         raise
     except KeyboardInterrupt:
-        again = f" Finished measurements are kept: the same command with --workdir={workdir} continues."
-        console.print(f"Stopped.{again if workdir.exists() else ''}")
-        return 130
+        interrupts.heard()
+        console.print(stopped(workdir))
+        return interrupts.STOPPED
     finally:
         native_log.write(workdir / "logs")
+
+
+def stopped(workdir: Path) -> str:
+    """What a stopped command says: how to continue it, if it has a folder."""
+    again = f" Finished measurements are kept: the same command with --workdir={workdir} continues."
+    return f"Stopped.{again if workdir.exists() else ''}"
 
 
 def launch_of(verb: str) -> Position | None:
@@ -128,12 +134,15 @@ def alone(verb: str, arguments: list[str], workdir: Path, launch: str = "") -> c
 
 
 def main() -> None:
-    native_log.keep()
-    # Other encodings may have no µ, neither for the terminal nor for files, so start again with UTF-8.
-    if codecs.lookup(locale.getpreferredencoding(False)).name != "utf-8":
-        utf8 = {**os.environ, "PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8"}
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], utf8)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # PYTHONIOENCODING may still have chosen another encoding
-            stream.reconfigure(errors="replace")
-    absl_app.run(commandline.explained(dispatch), flags_parser=commandline.explained(commandline.parse))
+    """Runs the command of `sys.argv`, and ends the process."""
+    with interrupts.ending():
+        interrupts.listen()
+        native_log.keep()
+        # Other encodings may have no µ, neither for the terminal nor for files, so start again with UTF-8.
+        if codecs.lookup(locale.getpreferredencoding(False)).name != "utf-8":
+            utf8 = {**os.environ, "PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8"}
+            interrupts.replace(sys.executable, [sys.executable, *sys.orig_argv[1:]], utf8)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # PYTHONIOENCODING may still have chosen another encoding
+                stream.reconfigure(errors="replace")
+        absl_app.run(commandline.explained(dispatch), flags_parser=commandline.explained(commandline.parse))

@@ -13,7 +13,7 @@ from typing import Any
 from absl import flags, logging
 from ml_collections import ConfigDict, config_flags
 
-from jaxbench import commands, discovery
+from jaxbench import commands, discovery, interrupts
 from jaxbench import config as config_lib
 from jaxbench.catalog import jax_settings
 from jaxbench.command_form import as_typed
@@ -225,6 +225,8 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             return action(argument)
         except (UserError, OSError) as error:
+            if interrupts.pending():  # an import that a signal ends fails in the words of its library
+                raise KeyboardInterrupt from error
             said = str(error)
             if isinstance(error, OSError):
                 said = f"cannot use '{error.filename}' ({error.strerror})." if error.filename else f"{error}."

@@ -373,11 +373,28 @@ def step_below_peak(step_s: Estimate, use: Utilisation) -> Gate:
     if math.isfinite(use.measured_peak_share):
         if use.measured_peak_share * slowest <= use.measured_slack:
             return Gate(name=BELOW_PEAK, passed=True)
+        if why := _uncertain_product(use, slowest):
+            return Gate(name=BELOW_PEAK, passed=None, reason=f"cannot tell, because {why}: {use.measured_note}")
         wrong = "one of the two is wrong" if use.product_share.known else CONTRADICTION
         far = use.measured_peak_share * slowest > FAR * use.measured_slack
         certain = step_s.has_interval and (far or use.product_share.known)  # a product of the same rounds is certain
         return Gate(name=BELOW_PEAK, passed=False, reason=f"{use.measured_note}: {wrong}", certain=certain)
     return Gate(name=BELOW_PEAK, passed=None, reason=use.note)
+
+
+def _uncertain_product(use: Utilisation, slowest: float) -> str:
+    """Why a step above the rate of the product of its rounds may be right, as a clause; "" if it cannot.
+
+    slowest: as in `step_below_peak`. The product is a measurement of seconds, and a neighbour may have disturbed it.
+    """
+    share, limit = use.product_share, SLACK["measured"]
+    if not share.known:
+        return ""
+    if _ends(share)[0] <= limit:
+        return "the interval of this share reaches possible values"
+    if use.best_share * slowest <= limit:
+        return "the step is not faster than the product's best block"
+    return f"the product was disturbed ({use.product_disturbed})" if use.product_disturbed else ""
 
 
 def step_flops_done(point: MeasuredPoint) -> Gate:

@@ -213,3 +213,22 @@ def matches(card: MachineProfile, manifest: Manifest) -> str:
     """
     found = identity.hardware(card["machine"], manifest)
     return f"it is from another machine ({identity.sentence(found)})." if found else ""
+
+
+def at_speed_of(card: MachineProfile | None, manifest: Manifest) -> MachineProfile | None:
+    """The profile for a run of `manifest`: with `faster` if the machine was faster in the run. Its peaks are then the
+    peaks of a slowed machine, which the run may exceed."""
+    faster = identity.slower(manifest, card["machine"]) if card is not None else 1.0
+    return {**card, "faster": faster} if card is not None and faster > 1 + identity.SAME_SPEED else card
+
+
+def speed_note(card: MachineProfile, manifest: Manifest) -> str:
+    """A sentence if the machine ran at another speed when the profile was made; "" otherwise."""
+    if not identity.other_speed(card["machine"], manifest):
+        return ""
+    times = identity.slower(card["machine"], manifest)
+    faster, size = ("slower", "small") if times > 1 else ("faster", "large")
+    return (
+        f"The machine ran a reference product {max(times, 1 / times):.1f} times {faster} in this run than for its "
+        f"profile, so shares of the profile's peaks are too {size}."
+    )

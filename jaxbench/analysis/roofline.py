@@ -90,7 +90,7 @@ def measured_ceilings(card: MachineProfile | None, platform: str, cores: int, dt
         rate = float(best["value"])
         # Fewer cores alone make no ceiling: how much more all of them can do is not known.
         if rate > 0 and any(not on_cpu or p["cores"] == cores for p in group):
-            room = max(1.0, float(best.get("hi") or rate) / rate)
+            room = max(1.0, float(best.get("hi") or rate) / rate) * card.get("faster", 1.0)
             known[name] = Ceiling(rate=rate, source="measured", room=room)
     return Ceilings(**known)
 
@@ -338,6 +338,9 @@ class Utilisation:
     measured_slack: float = math.nan  # a share up to this is plausible
     product_share: Estimate = UNKNOWN  # of a large product's rate, on as many devices in the same rounds
     product_flop_per_s: float = math.nan  # the rate of that product, per device
+    best_flop_per_s: float = math.nan  # per device, in any block of such a product: its rate if nothing disturbs it
+    best_share: float = math.nan  # the step's rate over that
+    product_disturbed: str = ""  # why the product was contended in one of its rounds, as a clause
 
     def mfu_unmasked(self, point: MeasuredPoint) -> float:
         """MFU including the FLOPs of masked attention, which `mfu` leaves out; NaN if there are none."""
@@ -349,7 +352,11 @@ class Utilisation:
         if not self.product_share.known:
             return ""
         share, rate = quantities.percent(self.product_share), quantities.flops(self.product_flop_per_s)
-        return f"{share} of a large product's rate here ({rate} per device, in the same rounds)"
+        note = f"{share} of a large product's rate here ({rate} per device, in the same rounds)"
+        if self.product_share.value > SLACK["measured"] >= self.best_share:
+            best = f"{quantities.flops(self.best_flop_per_s)} per device"
+            note += f", which was disturbed: of its best block, {best}, it is {100 * self.best_share:.0f} %"
+        return note
 
     @property
     def full_note(self) -> str:

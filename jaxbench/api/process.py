@@ -28,6 +28,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from jaxbench import interrupts
 from jaxbench.command_form import FORM
 from jaxbench.errors import JaxbenchError
 
@@ -165,8 +166,9 @@ def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a caller in the background may ignore it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a caller in the background may ignore it
     sys.excepthook = _crash
+    interrupts.listen()
     threading.Thread(target=_stop_with_caller, daemon=True).start()
     from jaxbench import app
 

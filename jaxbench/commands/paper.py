@@ -17,6 +17,13 @@ VERB = Verb(
 )  # fmt: skip
 
 
+def check(id: str) -> None:
+    """Raises UserError for an unknown paper or size."""
+    from jaxbench.suites.papers import session
+
+    session.wanted(id, FLAGS.preset)
+
+
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.suites.papers import session
 

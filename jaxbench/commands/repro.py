@@ -15,6 +15,16 @@ VERB = Verb(
 )  # fmt: skip
 
 
+def check() -> None:
+    """Raises UserError for a card that cannot be run here."""
+    from jaxbench.features.cards import card, repro
+    from jaxbench.features.comparison import judge
+
+    judge.margin_of(FLAGS.margin)
+    read = card.read(Path(FLAGS.card))
+    repro.config_of(read, repro.source(read))
+
+
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.features.cards import repro
     from jaxbench.features.cards.repro import MARGIN

@@ -8,6 +8,7 @@ hash.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import errno
@@ -18,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from jaxbench.core import schema
 from jaxbench.errors import UserError
@@ -63,19 +64,47 @@ def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
     write_json(folder / MANIFEST, sealed(json.loads(json.dumps(manifest))))  # the hash is of what will be read
 
 
-def lock_folder(folder: Path) -> TextIO:
-    """Locks `folder` against other processes until the returned file is closed, or this process ends.
+class FolderLock:
+    """Locks `folder` against other processes until it is closed, or this process ends. As a context it leaves no file
+    behind if the folder is refused (UserError) and had none.
 
     Raises:
       UserError: another process holds the lock.
     """
-    file = open(folder / LOCK, "a", encoding="utf-8")  # the kernel frees the lock of a killed process
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        file.close()
-        raise UserError(f"another process is using '{folder}': wait for it or choose a new --workdir.") from error
-    return file
+
+    def __init__(self, folder: Path):
+        path = folder / LOCK
+        self._path, self._new = path, not path.exists()
+        while True:
+            # The kernel frees the lock of a killed process. A link could lead to a file of another folder.
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                os.close(self._file)
+                raise UserError(
+                    f"another process is using '{folder}': wait for it or choose a new --workdir."
+                ) from error
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(self._file), os.stat(path)):
+                    return
+            os.close(self._file)  # a process that was refused has removed it in between
+
+    def close(self, *, refused: bool = False) -> None:
+        if refused and self._new:
+            self._path.unlink(missing_ok=True)  # while it is locked
+        os.close(self._file)
+
+    def __enter__(self) -> FolderLock:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.close(refused=isinstance(error, UserError))
+
+
+def lock_folder(folder: Path) -> FolderLock:
+    """Locks a folder; see `FolderLock`."""
+    return FolderLock(folder)
 
 
 class RunFolder:
@@ -88,7 +117,7 @@ class RunFolder:
         self.path = Path(path)
         self.notes: list[str] = []  # sentences to show, such as a repaired file
         self._file: FileIO | None = None
-        self._lock: TextIO | None = None
+        self._lock: FolderLock | None = None
         self._hash = ""  # of the last record
         self._first: dict[str, schema.PointRecord | schema.CaseRecord] = {}  # by point; says which model it measures
 
@@ -116,6 +145,9 @@ class RunFolder:
             run.close()
             raise UserError(f"cannot write to '{run.path}' ({error.strerror}): choose another --workdir.") from error
         except UserError:
+            if run._lock is not None:
+                run._lock.close(refused=True)
+                run._lock = None
             run.close()
             raise
         return run

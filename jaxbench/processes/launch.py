@@ -28,7 +28,7 @@ from pathlib import Path
 from ml_collections import ConfigDict
 
 from jaxbench import config as config_lib
-from jaxbench import discovery
+from jaxbench import discovery, interrupts
 from jaxbench.errors import UserError
 from jaxbench.machine import source, start
 from jaxbench.machine.position import Position
@@ -232,7 +232,8 @@ def follow(launch: Position, connection: Connection, hello: HostFacts | Unfit, e
                     case messages.Kill(child=number):
                         children[number].kill()
         except KeyboardInterrupt:
-            return 130
+            interrupts.heard()
+            return interrupts.STOPPED
         finally:
             for child in children.values():
                 child.kill()

@@ -148,6 +148,9 @@ def _manifest(parts: Sequence[RunFolder], first: Sequence[int]) -> Manifest:
         if found:
             differing = "; ".join(f"{identity.FACTS[name]} {a!r} and {b!r}" for name, (a, b) in found.items())
             apart.append(f"{parts[0].path.name} and {part.path.name}: {differing}.")
+        if identity.other_speed(manifests[0], manifest):
+            (speed, *_) = identity.cautions(manifests[0], manifest, f"in {parts[0].path.name}", f"in {part.path.name}")
+            apart.append(f"{speed[:1].upper()}{speed[1:]}.")
     # Each job has planned its own device count; together they are the plan of one run.
     processes = max(int(each.get("processes", 1)) for each in plans)
     plan: Plan = {**plans[0], "points": [*points.values()], "processes": processes}

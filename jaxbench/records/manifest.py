@@ -106,6 +106,7 @@ class Session(TypedDict, total=False):
     command: list[str]
     git: Git
     shared_with: str | list[str]
+    identity: JsonObject  # of the machine as it was then, with its speed; absent in older runs
 
 
 class Surroundings(TypedDict, total=False):
@@ -206,6 +207,9 @@ class MachineProfile(TypedDict, total=False):
     made: str
     made_of: list[str]  # when the runs that it was made from were started
     machine: Machine
+    faster: (
+        float  # in memory only: by how much the machine was faster in a run than for this profile, if more than noise
+    )
     peaks: list[Peak]
     launch: list[LaunchCost]
     links: list[LinkFit]

@@ -36,6 +36,7 @@ from jaxbench.core.store import RunFolder
 from jaxbench.features.ablations import loss_sentences, waterfall
 from jaxbench.features.ablations.waterfall import Waterfall
 from jaxbench.levers import LEVERS, PART
+from jaxbench.records import identity
 from jaxbench.records.manifest import MachineProfile, Manifest, Search
 from jaxbench.report import columns, sentences, table
 from jaxbench.report.details import fold
@@ -298,7 +299,11 @@ def find(run: RunFolder) -> RunReport:
     config, manifest, card = common["config"], common["manifest"], common["card"]
     plan = manifest["plan"]
     rows = run_rows.analyse(
-        loaded, config=config, manifest=manifest, machine=card, spread=bootstrap.read_spread(run.path)
+        loaded,
+        config=config,
+        manifest=manifest,
+        machine=machine_profile.at_speed_of(card, manifest),
+        spread=bootstrap.read_spread(run.path),
     )
     common["experiment"] = rows[0].point.experiment if rows else str(plan.get("experiment", ""))
     if plan.get("measures") == CASES:
@@ -326,9 +331,21 @@ def of_folder(run: RunFolder) -> dict[str, Any]:
         "repairs": [
             *dict.fromkeys(run.notes),
             *manifest.get("apart", ()),
+            *_speeds(manifest),
             *([f"The machine profile in the folder is not used: {why_not}"] if why_not else []),
+            *([said] if card is not None and (said := machine_profile.speed_note(card, manifest)) else []),
         ],
     }
+
+
+def _speeds(manifest: Manifest) -> list[str]:
+    """A sentence for each later start of the run at which the machine ran at another speed than at the first."""
+    first, found = Manifest(identity=manifest.get("identity", {})), []
+    for each in manifest.get("sessions", ()):
+        then = Manifest(identity=each.get("identity", {}))
+        when = f"at its start of {each.get('started', '')}"
+        found += identity.cautions(first, then, "at the first start of this run", when)
+    return [f"{each[:1].upper()}{each[1:]}." for each in found]
 
 
 def view_of(swept: Sequence[str], groups: Sequence[ArmGroup]) -> str:

@@ -9,13 +9,11 @@ import datetime
 import functools
 import hashlib
 import json
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import cast
 
 from ml_collections import ConfigDict
@@ -151,7 +149,6 @@ def run(
         console.print(title, highlight=False, soft_wrap=True)
         for note in (*folder.notes, *asked.notes):
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
-        signal.signal(signal.SIGTERM, interrupt)  # as Ctrl-C: the processes end, and finished records are kept
         if isinstance(asked.settings, Settings):
             study = Study(
                 points=cast(Sequence[plan.Point], asked.points), experiment=job.experiment, config=job.config,
@@ -326,9 +323,7 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
         return 0
     manifest = folder.manifest()
     if other := identity.differences(manifest, session):
-        raise UserError(
-            f"'{folder.path}' was measured on another machine ({identity.sentence(other)}): choose a new --workdir."
-        )
+        raise UserError(f"'{folder.path}' was measured {identity.refused(other)}: choose a new --workdir.")
     for key in (*SAME_SOFTWARE, "experiment_sha256"):
         old, new = cast(JsonObject, manifest).get(key), cast(JsonObject, session)[key]
         if old != new:
@@ -348,7 +343,9 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
         folder.notes.append(f"the source of jaxbench has changed since {folder.path} was started.")
     if unknown := identity.cannot_tell(manifest, session):
         folder.notes.append(f"{folder.path}: {unknown}.")
-    sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git", "shared_with")}]
+    folder.notes += [f"{folder.path}: {each}." for each in identity.cautions(manifest, session, "at its start", "now")]
+    started = {key: session[key] for key in ("started", "command", "git", "shared_with", "identity")}
+    sessions = [*manifest["sessions"], started]
     write_manifest(folder.path, {**manifest, "sessions": sessions})
     return len(sessions)
 
@@ -356,7 +353,3 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
 def _processes(manifest: Manifest) -> dict[str, int]:
     """The number of processes that run each planned point."""
     return {each["point"]: each.get("processes", 1) for each in manifest.get("plan", {}).get("points", ())}
-
-
-def interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

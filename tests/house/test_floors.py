@@ -13,7 +13,7 @@ RECORDS = {"records", "core/schema", "core/store"}
 # Lowest first. A room may import the rooms of lower floors and itself. A file of core stands with the folder that it is
 # the heart of, and the two may import each other.
 FLOORS = (
-    {"errors", "digits", "native_log", "texts"},
+    {"errors", "digits", "interrupts", "native_log", "texts"},
     RECORDS,
     {"catalog"},
     {"hlo"},
@@ -75,7 +75,18 @@ OUTSIDE = {
     "templates": {"workloads", "OwnStep", "StepWorkload"},  # the last two are names of the package itself
 }
 NO_JAX = {
-    *("errors", "digits", "native_log", "command_form", "discovery", "levers", "catalog", "hlo", "configs"),
+    *(
+        "errors",
+        "digits",
+        "interrupts",
+        "native_log",
+        "command_form",
+        "discovery",
+        "levers",
+        "catalog",
+        "hlo",
+        "configs",
+    ),
     *("features", *RECORDS, *WINGS),
 }
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}

@@ -211,7 +211,7 @@ def make(run: Path) -> dict[str, Any]:
     card = redact({
         "schema": SCHEMA, "kind": KIND, "name": _name(measured), "measures": _measures(measured),
         "config": measured.config, "manifest": measured.manifest, "records": _lines(run / RECORDS),
-        "points": _points(measured, machine),
+        "points": _points(measured, machine_profile.at_speed_of(machine, measured.manifest)),
         "notes": [note.replace(str(run), run.name) for note in folder.notes] + _short(measured),
         "machine": machine, "machine_why_not": why_not,
     })  # fmt: skip

@@ -15,7 +15,6 @@ import contextlib
 import dataclasses
 import math
 import random
-import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -180,7 +179,6 @@ def run(
     clock: Clock = time.monotonic,
 ) -> Outcome:  # fmt: skip
     """Measures pairs until the overall verdict is reached or the budget is spent. Raises UserError."""
-    signal.signal(signal.SIGTERM, runner.interrupt)  # as Ctrl-C: contexts end the processes and remove the worktrees
     with ExitStack() as stack:
         opened = [stack.enter_context(other_commit.files(side.ref)) if side.ref else None for side in sides]
         if any(opened):

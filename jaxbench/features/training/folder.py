@@ -219,10 +219,12 @@ def record(folder: Path, session: Session, members: ProcessGroup, *, step: int) 
             return
         manifest = RunFolder(folder).manifest()
         then = flatten(manifest)
-        # Measured facts of the identity vary a little from start to start: `identity.differences` allows for that.
+        # Measured facts of the identity vary a little from start to start: `identity` allows for that.
         facts = {name: value for name, value in flatten(session.machine).items() if not name.startswith("identity.")}
         changed = {name: value for name, value in facts.items() if then.get(name) != value}
         changed |= {name: now for name, (_, now) in identity.differences(manifest, session.machine).items()}
+        if identity.other_speed(manifest, session.machine):
+            changed[identity.SPEED] = session.machine["identity"]["product_s"]
         if changed:
             entry["machine"] = changed  # such as another version of jax
         write_manifest(folder, {**manifest, "sessions": [*manifest.get("sessions", []), entry]})

@@ -27,7 +27,7 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench import config as config_lib
-from jaxbench import parallel
+from jaxbench import interrupts, parallel
 from jaxbench.core import plan
 from jaxbench.errors import MoreCollectives, UserError
 from jaxbench.features.training.checkpoint import saved_steps
@@ -266,7 +266,7 @@ class Before:
         command = [sys.executable, *sys.orig_argv[1:]]
         if f"--workdir={workdir}" not in command:  # the default is named by the time, so it would be another folder
             command.append(f"--workdir={workdir}")
-        os.execve(sys.executable, command, {**self.environment, VARIABLE: str(collectives)})
+        interrupts.replace(sys.executable, command, {**self.environment, VARIABLE: str(collectives)})
 
 
 @dataclass(frozen=True)
@@ -322,6 +322,7 @@ def train(
     except MoreCollectives as error:
         before.restart(error.count, workdir, console)
     except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint
+        interrupts.heard()
         text = f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
         console.print(text, highlight=False, soft_wrap=True)
         return 130
