@@ -118,6 +118,11 @@ def experiment_path(name_or_path: str) -> Path:
     return _find("experiment", name_or_path, experiments())
 
 
+def preset_path(name_or_path: str) -> Path:
+    """The file of a preset. Raises UserError if there is none."""
+    return _find("preset", name_or_path, presets())
+
+
 def digest(name_or_path: str) -> str:
     """The sha256 of the experiment's file. If it loads modules that are not installed, the sha256 of all their hashes.
 
@@ -138,7 +143,7 @@ def load_preset(name_or_path: str) -> ModuleType:
     Raises:
       UserError: no such preset or file, the file cannot be imported, or it defines no ``get_config``.
     """
-    path = _find("preset", name_or_path, presets())
+    path = preset_path(name_or_path)
     module = _load("preset", path)
     _require(module, path, "get_config", "get_config(experiment_config)", "preset")
     return module

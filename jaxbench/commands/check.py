@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from jaxbench import jax_import
 from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError
 
@@ -18,6 +19,7 @@ VERB = Verb(
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     """Reruns with the baseline's config, and compares."""
+    jax_import.require("jaxbench check")
     from jaxbench import config as config_lib
     from jaxbench.commands.calibrate import MAX_THRESHOLD, MIN_THRESHOLD, too_noisy
     from jaxbench.commands.compare import answer

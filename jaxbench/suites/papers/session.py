@@ -27,7 +27,6 @@ from jaxbench.suites.papers import page, readers
 from jaxbench.suites.papers import paper as library
 from jaxbench.suites.papers.paper import Claim, Evidence, NotTestable, Paper
 from jaxbench.sweep.progress import format_s, heartbeat
-from jaxbench.sweep.run import interrupt
 
 FOLDER = Path("results") / "papers"
 PRESETS = ("auto", "paper")
@@ -54,6 +53,8 @@ def paper(
     Raises:
       UserError: an unknown paper or preset; a folder in use, or of another paper.
     """
+    from jaxbench.sweep.run import interrupt  # late: the list and the gallery of papers do without JAX
+
     asked = library.load(id)
     if preset not in PRESETS:
         raise UserError(f"--preset={preset} is not a size of a paper: use {' or '.join(PRESETS)}.")
