@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from jaxbench.errors import MoreCollectives, Raised, UserError, did_you_mean
+from jaxbench.errors import MoreCollectives, Raised, UserError, did_you_mean, present
 
 _PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # the names of loaded modules start with these
 _MAX_REASON = 400  # characters kept of another library's message, because some fill a page
@@ -182,13 +182,13 @@ def _find(what: str, name_or_path: str, known: dict[str, Path]) -> Path:
 def _load(what: str, path: Path) -> ModuleType:
     """Runs the file as a new module. The module's name is the same in every process of a run."""
     name = f"jaxbench_{what}_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None  # only None for a suffix that is not .py
+    spec = present(importlib.util.spec_from_file_location(name, path))  # only None for a suffix that is not .py
+    loader = present(spec.loader)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look a class's module up here
     try:
         with _siblings_importable(path), _Explained(path):
-            spec.loader.exec_module(module)
+            loader.exec_module(module)
     except UserError:
         del sys.modules[name]
         raise

@@ -17,6 +17,7 @@ import numpy as np
 from jaxbench.core.program import TrainState, jit_once
 from jaxbench.core.reference import BatchLayout, Reference, TrainedState, Updates, initial_state
 from jaxbench.core.workload import KEY, Batch, TrainWorkload
+from jaxbench.errors import present
 from jaxbench.workloads import flops
 
 PERTURBED = 3  # runs: in one of them, a parameter of one number may round the same way by chance
@@ -70,11 +71,11 @@ def perturbed(expected: Reference, state: TrainState, batch: Batch, *, by: float
     state: the initial state. by: `rounding` of the workload, because a step in bfloat16 does not see the last bit of
     float32.
     """
-    assert expected.updates is not None
+    updates = present(expected.updates)
     for seed in range(PERTURBED):
         random = np.random.default_rng(seed)
         params = jax.tree.map(lambda x, random=random: rounded_otherwise(np.asarray(x), random, by), state.params)
-        result = expected.updates(dataclasses.replace(state, params=params), batch, expected.count)
+        result = updates(dataclasses.replace(state, params=params), batch, expected.count)
 
         def moved(end: np.ndarray, start: np.ndarray, changed: np.ndarray) -> np.ndarray:
             # Only the update counts, which may be smaller than the change of its start.
