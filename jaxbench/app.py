@@ -95,10 +95,10 @@ def stopped(workdir: Path) -> str:
 
 def launch_of(verb: str) -> Position | None:
     """The launch that this process is a part of; None if there is none, or if the verb runs in a single process."""
-    from jaxbench.processes import launch
-
     if "coordinator" not in commandline.VERBS[verb].flags or FLAGS.target:
         return None
+    from jaxbench.processes import launch  # after the question above, because it imports JAX
+
     return launch.of(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
 
 

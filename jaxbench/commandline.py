@@ -13,13 +13,14 @@ from typing import Any
 from absl import flags, logging
 from ml_collections import ConfigDict, config_flags
 
-from jaxbench import commands, discovery, interrupts
+from jaxbench import commands, discovery, interrupts, jax_import
 from jaxbench import config as config_lib
 from jaxbench.catalog import jax_settings
 from jaxbench.command_form import as_typed
 from jaxbench.commands import Verb
 from jaxbench.core.store import CONFIG, RunFolder
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.jax_import import NoJax
 from jaxbench.texts import visible
 
 NO_ANSWER = 3  # exit code of a comparing verb that could not compare
@@ -149,8 +150,11 @@ def _sentence(error: flags.Error) -> str:
 
 
 def _define_config(name: str, verb: Verb, experiment: str, argv: list[str]) -> None:
+    discovery.experiment_path(experiment)  # a name that is mistyped is said without JAX, too
+    discovery.preset_path(flags.FLAGS.preset)
+    jax_import.require(f"jaxbench {name}")
     if not verb.trains:
-        from jaxbench.machine import start  # late: doctor must be able to report that jax does not start
+        from jaxbench.machine import start  # late: it imports JAX
 
         start.only_cpu_here()
     module, preset = discovery.load_experiment(experiment), discovery.load_preset(flags.FLAGS.preset)
@@ -209,6 +213,10 @@ def changed(config: ConfigDict, words: list[str]) -> ConfigDict:
 
 def _follows() -> bool:
     """Whether a launcher started this process and it is not process 0, which reports errors in the command."""
+    try:
+        jax_import.require("jaxbench")
+    except NoJax:  # JAX also detects the launcher, so each process reports its errors itself
+        return False
     from jaxbench.processes import launch
 
     found = launch.detected()

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from jaxbench.errors import MoreCollectives, Raised, UserError, did_you_mean
+from jaxbench.errors import MoreCollectives, Raised, UserError, did_you_mean, present
 
 _PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # the names of loaded modules start with these
 _MAX_REASON = 400  # characters kept of another library's message, because some fill a page
@@ -119,6 +119,11 @@ def experiment_path(name_or_path: str) -> Path:
     return _find("experiment", name_or_path, experiments())
 
 
+def preset_path(name_or_path: str) -> Path:
+    """The file of a preset. Raises UserError if there is none."""
+    return _find("preset", name_or_path, presets())
+
+
 def digest(name_or_path: str) -> str:
     """The sha256 of the experiment's file. If it loads modules that are not installed, the sha256 of all their hashes.
 
@@ -139,7 +144,7 @@ def load_preset(name_or_path: str) -> ModuleType:
     Raises:
       UserError: no such preset or file, the file cannot be imported, or it defines no ``get_config``.
     """
-    path = _find("preset", name_or_path, presets())
+    path = preset_path(name_or_path)
     module = _load("preset", path)
     _require(module, path, "get_config", "get_config(experiment_config)", "preset")
     return module
@@ -179,13 +184,13 @@ def _load(what: str, path: Path) -> ModuleType:
     """Runs the file as a new module. The module's name is the same in every process of a run."""
     _guard_exits()
     name = f"jaxbench_{what}_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None  # only None for a suffix that is not .py
+    spec = present(importlib.util.spec_from_file_location(name, path))  # only None for a suffix that is not .py
+    loader = present(spec.loader)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look a class's module up here
     try:
         with _siblings_importable(path), _Explained(path):
-            spec.loader.exec_module(module)
+            loader.exec_module(module)
     except UserError:
         del sys.modules[name]
         raise

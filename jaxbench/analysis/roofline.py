@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from jaxbench.analysis import quantities
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.catalog import hardware
+from jaxbench.errors import present
 from jaxbench.records.manifest import MachineProfile, Manifest, Peak
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
@@ -226,8 +227,8 @@ def _flop_limit(point: MeasuredPoint, kind: str, ceiling: Ceiling, machine: Mach
     row = peak.rate(point.dtype) if peak is not None else None
     text = quantities.flops(ceiling.rate, point.dtype)
     if ceiling.source == "catalogue":  # the ceiling came from this row of it
-        assert peak is not None and row is not None
-        return _limit(ceiling, f"{text} ({peak.name}, {row.column}){_doubt(row.verified)}")
+        name, row = present(peak).name, present(row)
+        return _limit(ceiling, f"{text} ({name}, {row.column}){_doubt(row.verified)}")
     if ceiling.source == "measured":
         return _limit(ceiling, f"{text}, this machine's best {point.dtype} matmul {_up_to(point)} (machine.json)")
     missing = f"the catalogue has no {point.dtype} peak for {peak.name}" if peak else hardware.why_not(kind)
@@ -254,8 +255,7 @@ def _bytes_limit(
         return _limit(known.cache, f"{text} (machine.json)", slack=SLACK["cache"], no_share=no_share)
     text = quantities.per_second(known.memory.rate)
     if known.memory.source == "catalogue":
-        peak = hardware.find(kind)
-        assert peak is not None
+        peak = present(hardware.find(kind))
         text += f" ({peak.name}, mem_bw_gbps){_doubt(peak.memory_verified)}"
         return _limit(known.memory, text, no_share=no_share)
     if known.memory.source == "measured":

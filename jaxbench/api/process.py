@@ -30,7 +30,7 @@ from rich.text import Text
 
 from jaxbench import interrupts
 from jaxbench.command_form import FORM
-from jaxbench.errors import JaxbenchError
+from jaxbench.errors import JaxbenchError, present
 
 _REFUSED = 2  # the exit code after bad input
 _CRASHED = 70  # after an exception that the command line does not explain; EX_SOFTWARE of sysexits.h
@@ -64,23 +64,23 @@ def call(words: Sequence[str], title: str, variables: Mapping[str, str] | None =
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment,
             start_new_session=True,  # an interrupt of the kernel's process group must reach it once, and through stdin
         )  # fmt: skip
-        assert child.stdin is not None and child.stdout is not None
+        stdin, stdout = present(child.stdin), present(child.stdout)
         try:
             # Incremental, because a read may end within a character.
             decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
-            while data := os.read(child.stdout.fileno(), 1 << 16):
+            while data := os.read(stdout.fileno(), 1 << 16):
                 view.write(decode(data))
             code = child.wait()
         except KeyboardInterrupt:
-            child.stdin.close()  # which stops the child as Ctrl-C would, so that it keeps what it measured
+            stdin.close()  # which stops the child as Ctrl-C would, so that it keeps what it measured
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(_STOP_S)
             raise
         finally:
             child.kill()  # no effect if it has ended
             child.wait()
-            child.stdin.close()
-            child.stdout.close()
+            stdin.close()
+            stdout.close()
             view.end()
         errors.seek(0)
         said = errors.read().decode(errors="replace")

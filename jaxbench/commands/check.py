@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ml_collections import ConfigDict
 from rich.console import Console
 
+from jaxbench import jax_import
 from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError
 
@@ -42,6 +43,7 @@ def check(experiment: str) -> tuple[FinishedRun, Calibration, ConfigDict]:
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     """Reruns with the baseline's config, and compares."""
+    jax_import.require("jaxbench check")
     from jaxbench import config as config_lib
     from jaxbench.commands.calibrate import MIN_THRESHOLD
     from jaxbench.commands.compare import answer

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from jaxbench import jax_import
 from jaxbench.commands import FLAGS, Verb
 
 VERB = Verb(
@@ -34,4 +35,5 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     if FLAGS.dry_run:
         session.dry_run(id, FLAGS.preset, console)
         return 0
+    jax_import.require("jaxbench paper")
     return 0 if session.paper(id, FLAGS.preset, workdir, console) else 1

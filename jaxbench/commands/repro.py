@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from jaxbench import jax_import
 from jaxbench.commands import FLAGS, Verb
 
 VERB = Verb(
@@ -26,6 +27,7 @@ def check() -> None:
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    jax_import.require("jaxbench repro")
     from jaxbench.features.cards import repro
     from jaxbench.features.cards.repro import MARGIN
     from jaxbench.features.comparison import judge

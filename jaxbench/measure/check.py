@@ -30,6 +30,7 @@ from jaxbench.core.reference import (
 )
 from jaxbench.core.schema import Collective, CompileReport, Verdict
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.errors import present
 from jaxbench.levers import PRECISION, SIXTEEN_BITS
 from jaxbench.measure import memory
 from jaxbench.measure.step_facts import loss_of
@@ -257,8 +258,7 @@ def expected_part(
 
             def compute(state: TrainState, batch: Batch) -> PyTree:
                 if part == "inference":
-                    assert one.predict is not None
-                    return one.predict(state.params, state.model_state, batch)
+                    return present(one.predict)(state.params, state.model_state, batch)
                 with sharding_context.over(parts=1 if state.key.ndim > 1 else layout.parts):
                     return gradients(one, state, batch)[2]["loss"]
 

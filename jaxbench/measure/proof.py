@@ -17,7 +17,7 @@ from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import Verdict
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
-from jaxbench.errors import Unsupported, UserError
+from jaxbench.errors import Unsupported, UserError, present
 from jaxbench.levers import MESH, PART
 from jaxbench.measure import check, loss_kind, memory, rounding
 from jaxbench.measure.arm import Arms
@@ -119,13 +119,12 @@ class Proof:
         self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
     ) -> tuple[Verdict, ...]:
         """The verdicts on a compiled point before its first round."""
-        assert compiled.inputs is not None
-        asked = self.devices[: point.devices]
+        inputs, asked = present(compiled.inputs), self.devices[: point.devices]
         parts = axes.batch_parts(parallel.mesh_sizes(point.strategy, point.devices, MESH.of(point.levers)))
         return (
             *self._results(point, grown, program, compiled, batch),
             check.judge_host_calls(compiled.host_calls),
-            check.judge_devices(asked, parts, *compiled.inputs, compiled.report.collectives),
+            check.judge_devices(asked, parts, *inputs, compiled.report.collectives),
             check.judge_inputs(batch),
         )
 

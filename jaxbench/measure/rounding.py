@@ -17,6 +17,7 @@ import numpy as np
 from jaxbench.core.program import TrainState, jit_once
 from jaxbench.core.reference import BatchLayout, Reference, TrainedState, Updates, initial_state, relative_l2
 from jaxbench.core.workload import KEY, Batch, TrainWorkload
+from jaxbench.errors import present
 from jaxbench.workloads import flops
 
 REORDERED = 2  # orders: in one of them, an array of one number may round the same way by chance
@@ -72,11 +73,11 @@ def perturbed(expected: Reference, state: TrainState, batch: Batch, *, by: float
     state: the initial state. by: `rounding` of the workload, because a step in bfloat16 does not see the last bit of
     float32.
     """
-    assert expected.updates is not None
+    updates = present(expected.updates)
     for seed in range(PERTURBED):
         random = np.random.default_rng(seed)
         params = jax.tree.map(lambda x, random=random: rounded_otherwise(np.asarray(x), random, by), state.params)
-        result = expected.updates(dataclasses.replace(state, params=params), batch, expected.count)
+        result = updates(dataclasses.replace(state, params=params), batch, expected.count)
 
         def moved(end: np.ndarray, start: np.ndarray, changed: np.ndarray) -> np.ndarray:
             # Only the update counts, which may be smaller than the change of its start.
@@ -94,13 +95,13 @@ def reordered(expected: Reference, state: TrainState, batch: Batch, *, layout: B
     Orders that change more than rounding are left out, such as that of a loss of pairs, or of examples in another part
     with statistics of its own. There are none if the examples draw random numbers.
     """
-    assert expected.updates is not None
+    updates = present(expected.updates)
     examples, moved = len(jax.tree.leaves(batch)[0]), relative_l2(expected.start, expected.end.params)
     random = np.random.default_rng(0)
     for parts in () if layout.draws or examples % layout.parts else dict.fromkeys((1, layout.parts)):
         for _ in range(REORDERED):
             order = np.concatenate([random.permutation(part) for part in np.arange(examples).reshape(parts, -1)])
-            result = expected.updates(state, jax.tree.map(lambda x, order=order: x[order], batch), expected.count)
+            result = updates(state, jax.tree.map(lambda x, order=order: x[order], batch), expected.count)
             if not relative_l2(result.params, expected.end.params) <= SAME_LOSS * moved:
                 break
             yield result

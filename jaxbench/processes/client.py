@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from jaxbench.core.schema import CaseRecord, PointRecord, Record, RoundRecord, Verdict
+from jaxbench.errors import of_kind
 from jaxbench.machine import source, start
 from jaxbench.machine.position import Position
 from jaxbench.processes import messages
@@ -124,9 +125,8 @@ class Worker:
         """
         if self._ready is None:
             try:
-                started = self._receive(Ready, "start", START_LIMIT_S, "start")
-                assert isinstance(started, Ready)  # for mypy: more threads are asked for only by a program
-                self._ready = started
+                # Only a program asks for more threads, so this is no MoreThreads.
+                self._ready = of_kind(Ready, self._receive(Ready, "start", START_LIMIT_S, "start"))
             except WorkerError as error:  # `ask` raises it: only its caller can say which point failed
                 self._ready = error
 
@@ -153,7 +153,8 @@ class Worker:
         if isinstance(self._ready, WorkerError):
             raise self._ready
         if self._ahead:  # this request is already on its way
-            assert self._ahead.pop(0) == request
+            if (first := self._ahead.pop(0)) != request:
+                raise RuntimeError(f"{self.name} was sent {first} ahead, and is asked for {request}")
         else:
             self._send(request)
         stage = "measure" if request.do == "round" else "compile"
@@ -222,8 +223,7 @@ class Worker:
 
     def _failure(self, answers: dict[Child | Remote, object], first: Child | Remote) -> WorkerError:
         """The error of the first process that failed. The processes live on only if all failed and so still agree."""
-        failed = answers[first]
-        assert isinstance(failed, Failed)
+        failed = of_kind(Failed, answers[first])
         facts = dataclasses.asdict(failed)
         if all(isinstance(answers.get(child), Failed) for child in self._children):
             return WorkerError(**facts)
@@ -375,9 +375,7 @@ def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundReco
 
 def _alike(kind: type[Kind], records: Sequence[object]) -> list[Kind]:
     """The records, which must all be of one kind: all processes of a group answer the same request."""
-    alike = [record for record in records if isinstance(record, kind)]
-    assert len(alike) == len(records)
-    return alike
+    return [of_kind(kind, record) for record in records]
 
 
 def _by_block(together: Callable[[Sequence[float]], float], rounds: Sequence[RoundRecord], name: str) -> tuple:

@@ -15,7 +15,7 @@ import re
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Generic, TypeVar, cast, dataclass_transform
 
 from jaxbench.core.schema import Record, StepWork, Verdict
 from jaxbench.machine.position import Position
@@ -377,9 +377,8 @@ def line_of(message: Message) -> Fields:
 
 def _not_default(part: Message | Position) -> Fields:
     """The fields that do not have their default value. Records are whole, because their kind is a default."""
-    assert dataclasses.is_dataclass(part)  # for mypy
-    whole, sent = dataclasses.asdict(part), {}
-    for each in dataclasses.fields(part):
+    whole, sent = dataclasses.asdict(cast(Any, part)), {}  # mypy does not know that every Message is a dataclass
+    for each in dataclasses.fields(cast(Any, part)):
         value, factory = getattr(part, each.name), each.default_factory
         if value != (each.default if factory is dataclasses.MISSING else factory()):
             sent[each.name] = _not_default(value) if isinstance(value, Message | Position) else whole[each.name]

@@ -33,6 +33,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.scaling_laws import Fit
 from jaxbench.analysis.studies import Law
 from jaxbench.core.store import RunFolder
+from jaxbench.errors import present
 from jaxbench.features.ablations import loss_sentences, waterfall
 from jaxbench.features.ablations.waterfall import Waterfall
 from jaxbench.levers import LEVERS, PART
@@ -401,8 +402,7 @@ def _size(row: Row) -> int:
 def _telling(rows: Sequence[Row], view: str) -> list[Row]:
     """The smallest size, the first size with half of the view's best rate, and the largest size, without duplicates."""
     by_size = sorted(rows, key=_size)
-    shown = columns.rate(view) or columns.rate("curves")
-    assert shown is not None
+    shown = present(columns.rate(view) or columns.rate("curves"))
     taken = ((take(shown.get if shown.shown is None else shown.shown, row), row) for row in by_size)  # Estimates
     rates = [(rate.value, row) for rate, row in taken if rate is not None and rate.known]
     half = [row for value, row in rates if value >= max(rate for rate, _ in rates) / 2]

@@ -23,7 +23,7 @@ from rich.console import Console
 from jaxbench.core import schema
 from jaxbench.core.plan import Placed, Point, rounds_of
 from jaxbench.core.schema import PointRecord, RoundRecord
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, of_kind
 from jaxbench.levers import INPUT
 from jaxbench.measure import memory
 from jaxbench.processes import messages
@@ -397,8 +397,7 @@ class _Sweep:
         self.visits[workers.number, name] += 1
         answer = self.attempt(workers, "round", name, f"round {number + 1}: {point.text}", request)
         if answer is not None:
-            record = self.append(answer)
-            assert isinstance(record, RoundRecord)
+            record = of_kind(RoundRecord, self.append(answer))
             self.steps[name] = record.steps
             self.progress.measured(record)
 

@@ -17,7 +17,7 @@ FLOORS = (
     RECORDS,
     {"catalog"},
     {"hlo"},
-    {"discovery", "levers", "ranges"},
+    {"discovery", "levers", "jax_import", "ranges"},
     {"command_form"},
     {"config"},
     {"machine"},
@@ -75,19 +75,8 @@ OUTSIDE = {
     "templates": {"workloads", "OwnStep", "StepWorkload"},  # the last two are names of the package itself
 }
 NO_JAX = {
-    *(
-        "errors",
-        "digits",
-        "interrupts",
-        "native_log",
-        "command_form",
-        "discovery",
-        "levers",
-        "catalog",
-        "hlo",
-        "configs",
-    ),
-    *("features", *RECORDS, *WINGS),
+    *("errors", "digits", "interrupts", "native_log", "command_form", "discovery", "levers", "jax_import", "catalog"),
+    *("hlo", "configs", "features", *RECORDS, *WINGS),
 }
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
 

@@ -30,7 +30,7 @@ from rich.text import Text
 from jaxbench import config as config_lib
 from jaxbench.core import schema
 from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, of_kind
 from jaxbench.features.comparison import comparable, judge, other_commit
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.judge import CANNOT_TELL, Answers, Metric
@@ -150,8 +150,7 @@ class _Arm:
     def round(self, workers: Workers, point: str, number: int) -> None:
         """Measures a round with the block length of the first pair: blocks of different lengths are not comparable."""
         record = self.ask(workers, point, Round(point=point, round=number, steps=self._steps.get(point)))
-        assert isinstance(record, schema.RoundRecord)
-        self._steps[point] = record.steps
+        self._steps[point] = of_kind(schema.RoundRecord, record).steps
 
     def prepare(self, workers: Workers) -> None:
         with self._understood():

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.catalog import hardware
-from jaxbench.errors import UserError, did_you_mean
+from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.features.forecast.forecasts import AT_BEST, ESTIMATED, ForecastRecord
 from jaxbench.records import reading
 
@@ -151,9 +151,8 @@ class Candidate:
     @property
     def seconds(self) -> Band:
         """The seconds of all steps, without starts, input, evaluation or failures."""
-        assert self.forecast.low_s is not None
-        high = self.forecast.high_s
-        return self.steps * self.forecast.low_s, None if high is None else self.steps * high
+        low, high = present(self.forecast.low_s), self.forecast.high_s
+        return self.steps * low, None if high is None else self.steps * high
 
     @property
     def cost(self) -> Band:

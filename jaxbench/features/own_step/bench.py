@@ -27,7 +27,7 @@ from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, keep_barriers
 from jaxbench.core.schema import COLLECTIVES, StepWork, Verdict
 from jaxbench.digits import size
-from jaxbench.errors import Unsupported, UserError
+from jaxbench.errors import Unsupported, UserError, of_kind, present
 from jaxbench.features.ablations.bench import AblationBench
 from jaxbench.features.ablations.points import COMMUNICATION, LOCAL, PEAK
 from jaxbench.features.ablations.programs import CollectiveLoop, CompiledCall, Item, sending
@@ -142,7 +142,7 @@ class OwnProof:
     def verdicts(
         self, point: Point, devices: Sequence[jax.Device], program: OwnProgram, compiled: CompiledStep
     ) -> PyTree:
-        assert compiled.inputs is not None
+        inputs = present(compiled.inputs)
         self._of[point.point], expected = self.reference, self.expected()
         programs.require_same_each_time(program)  # first: the comparison below would fail with a worse reason
         if expected is None:
@@ -157,7 +157,7 @@ class OwnProof:
         return (
             *results,
             check.judge_host_calls(compiled.host_calls),
-            check.judge_devices(devices[: point.devices], None, *compiled.inputs, collectives),
+            check.judge_devices(devices[: point.devices], None, *inputs, collectives),
             check.judge_inputs(dict(jax.tree.map(multihost.on_host, program.batch_of(0)))),
             Verdict(name="collectives", ok=True, reason=f"{NOT_JUDGED}: {', '.join(listed) or 'there are none'}"),
         )
@@ -176,9 +176,7 @@ class OwnBench(AblationBench):
 
     def load(self, experiment: str, *, keep: bool) -> None:
         with self.config.unlocked():
-            loaded = settle.load(self.config, experiment)
-        assert loaded is not None
-        self.step = loaded
+            self.step = present(settle.load(self.config, experiment))
         self._texts: dict[str, tuple[str, Mesh]] = {}  # of compiled steps, by point: their ablations are read from them
         self.proof: PyTree = OwnProof()
 
@@ -244,9 +242,8 @@ class OwnBench(AblationBench):
         if again:  # with the layout that the first compilation chose for arrays that init does not place
             compiled = compile_step(workload, placed, point.global_batch, **how)
             placed, again = programs.settled(placed, compiled.call)
-        assert placed.avals is not None
         self._texts[point.point] = compiled.hlo, placed.mesh
-        return placed, dataclasses.replace(compiled, inputs=placed.avals())
+        return placed, dataclasses.replace(compiled, inputs=present(placed.avals)())
 
     def _step_of(self, point: Point) -> tuple[Module, Mesh]:
         """(the compiled text, the mesh) of the step that a point explains. A run that goes on may lack it here."""
@@ -259,8 +256,8 @@ class OwnBench(AblationBench):
 
     def refer(self, placed: Fields, file: str, *, runs: bool = True) -> Same:
         """Writes the reference for other device counts into a file, as `Refer` says. Raises StageError."""
-        _, program, compiled = self.compile(decode(Point, placed), accepted=True)
-        assert isinstance(program, OwnProgram)
+        _, compiled_program, compiled = self.compile(decode(Point, placed), accepted=True)
+        program = of_kind(OwnProgram, compiled_program)
         with stage("check"):
             memory.require(compiled.call, self.device.platform)
             reference.reference(program, compiled.call if runs else None).save(Path(file))
@@ -270,14 +267,13 @@ class OwnBench(AblationBench):
     def explain(self, placed: Fields) -> Explained:
         """What `jaxbench try` shows of a point. Raises StageError."""
         point = decode(Point, placed)
-        workload, program, compiled = self.compile(point)
-        assert isinstance(program, OwnProgram)
+        workload, compiled_program, compiled = self.compile(point)
+        program = of_kind(OwnProgram, compiled_program)
         checks = self._as_run(PreparedStep(point, workload, program, compiled, 1))
         with stage("check"):
             work = self.work_of(point, program, compiled, {})
             checks += step_work.judge(work)
-        assert compiled.inputs is not None
-        report, leaves, (state, batch) = compiled.report, program.state_leaves, compiled.inputs
+        report, leaves, (state, batch) = compiled.report, program.state_leaves, present(compiled.inputs)
         arrays = {**state.params, **state.opt_state}
         compared, others = state.params, state.opt_state
         largest = sorted(compared, key=lambda path: -compared[path].size)[:3]
@@ -334,13 +330,13 @@ class OwnBench(AblationBench):
     ) -> tuple[Verdict, ...]:
         if point.explains:
             return super().verdicts(point, workload, program, compiled, batch, out)
-        assert isinstance(program, OwnProgram)
-        checks = self.proof.verdicts(point, self.devices, program, compiled)
+        own = of_kind(OwnProgram, program)
+        checks = self.proof.verdicts(point, self.devices, own, compiled)
         loss = out if isinstance(out, dict) or len(out) != 1 else {"loss": out[0]}
         if first_step.finite(loss):
             return checks
         first, *others = checks
-        reason = f"the loss is not finite at the first step of {program.place}"
+        reason = f"the loss is not finite at the first step of {own.place}"
         return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
 
     def timer_of(self, ready: PreparedStep) -> Timer:
@@ -351,9 +347,9 @@ class OwnBench(AblationBench):
     def work_of(self, point: Point, program: Program, compiled: CompiledStep, batch: PyTree) -> StepWork:
         if point.explains:
             return compiled.work
-        assert isinstance(program, OwnProgram)
-        work = step_work.with_effect(program, compiled.call, None, program.batch_of(0), compiled.work)
-        return step_work.watch(program, compiled.call, None, program.batch_of, work)
+        own = of_kind(OwnProgram, program)
+        work = step_work.with_effect(own, compiled.call, None, own.batch_of(0), compiled.work)
+        return step_work.watch(own, compiled.call, None, own.batch_of, work)
 
     def sent_checks(self, *about: PyTree) -> tuple[Verdict, ...]:
         return ()  # listed, not judged
@@ -366,8 +362,7 @@ class OwnBench(AblationBench):
         return ready is not None and isinstance(ready.program, OwnProgram) and callable(ready.program.own.batch)
 
     def feed(self, ready: PreparedStep) -> PyTree:
-        assert isinstance(ready.program, OwnProgram)
-        batches = map(ready.program.batch_of, itertools.count())
+        batches = map(of_kind(OwnProgram, ready.program).batch_of, itertools.count())
         return types.SimpleNamespace(next=lambda: next(batches), close=lambda: None)  # as an input pipeline has
 
     def batch(self, point: Point) -> PyTree:

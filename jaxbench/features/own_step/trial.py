@@ -22,6 +22,7 @@ from jaxbench.analysis import step_work
 from jaxbench.analysis.step_work import Stated
 from jaxbench.core.plan import Placed, Point
 from jaxbench.core.schema import OWN
+from jaxbench.errors import of_kind
 from jaxbench.features.own_step.references import References
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
@@ -69,8 +70,7 @@ class _Processes(dict[int, Worker]):
     """One process for each device count: a trainer may use all of `jax.devices()`."""
 
     def ask_for(self, point: Placed, request: Request[Answer]) -> Answer:
-        assert isinstance(point, Point)
-        return self[point.devices].ask(request)
+        return self[of_kind(Point, point).devices].ask(request)
 
 
 def _explained(workers: _Processes, point: Point, told: dict[str, PyTree]) -> dict[str, PyTree]:

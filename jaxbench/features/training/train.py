@@ -26,7 +26,7 @@ from jaxbench import discovery, native_log, parallel
 from jaxbench.core.plan import require_equal_parts
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Dataset, TrainWorkload
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.features.training.checkpoint import Restored, Writer, params_sha256, restore_latest
 from jaxbench.features.training.folder import Session, TimeLedger, locked_folder, record
 from jaxbench.features.training.loop import Stop, TrainLoop, of_signals, shown
@@ -240,11 +240,10 @@ def _print_end(console: Console, result: TrainResult, plan: Plan) -> None:
 
 def take(setup: Setup, console: Console, role: ProcessRole) -> TrainResult:
     """Starts the devices and trains. Raises UserError, and MoreCollectives when this process needs more threads."""
-    threads, place = setup.concurrent_collectives, setup.world
-    assert threads is not None and setup.train is not None
+    threads, place, train = present(setup.concurrent_collectives), setup.world, present(setup.train)
     with native_log.aside():  # notices that XLA prints while it starts are dropped
         devices = start.start(setup.platform, setup.devices, concurrent_collectives=threads, place=place)
-    result = trained(setup.experiment, setup.config, setup.train, devices, setup.machine, console, role)
+    result = trained(setup.experiment, setup.config, train, devices, setup.machine, console, role)
     console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
     return result
 

@@ -10,9 +10,12 @@ A figure is a `Plot`: a name, a caption, the runs that it is for, and a function
 
 from __future__ import annotations
 
+import ast
+import inspect
 import io
 import itertools
 import logging
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,6 +38,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from matplotlib.transforms import Bbox, BboxBase
 
 from jaxbench.core.store import write_atomic
+from jaxbench.errors import of_kind
 from jaxbench.report.drawing.notes import display
 from jaxbench.texts import visible
 
@@ -308,8 +312,7 @@ def _spread(texts: Sequence[Annotation]) -> None:
 
 
 def _panel(text: Annotation) -> Axes:
-    assert isinstance(text.axes, Axes)
-    return text.axes
+    return of_kind(Axes, text.axes)
 
 
 def _move(text: Annotation, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[Outline], points: np.ndarray) -> None:
@@ -382,4 +385,13 @@ class Plot:
 
 def plot(name: str, **facts: Any) -> Callable[[Callable[..., Figure | None]], Plot]:
     """Makes a `Plot` of the function below it. The function's docstring is the caption."""
-    return lambda draw: Plot(name=name, caption=" ".join((draw.__doc__ or "").split()), draw=draw, **facts)
+    return lambda draw: Plot(name=name, caption=_caption(draw), draw=draw, **facts)
+
+
+def _caption(draw: Callable[..., Figure | None]) -> str:
+    """The docstring of a function as one line, also under -OO, where Python drops docstrings and keeps the source."""
+    text = draw.__doc__
+    if text is None and sys.flags.optimize >= 2:
+        (function,) = ast.parse(textwrap.dedent(inspect.getsource(draw))).body
+        text = ast.get_docstring(of_kind(ast.FunctionDef, function))
+    return " ".join((text or "").split())

@@ -60,6 +60,7 @@ def paper(
     Raises:
       UserError: an unknown paper or preset; a folder in use, or of another paper.
     """
+
     asked = wanted(id, preset)
     folder.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
