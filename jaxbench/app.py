@@ -46,7 +46,17 @@ class Terminal(Console):
 
     def out(self, *objects: Any, **how: Any) -> None:
         """Prints text for another program, such as a job script, unchanged."""
-        self.file.write(" ".join(map(str, objects)) + "\n")
+        try:
+            self.file.write(" ".join(map(str, objects)) + "\n")
+            self.file.flush()
+        except BrokenPipeError:
+            self.on_broken_pipe()
+
+    def on_broken_pipe(self) -> None:
+        """Goes on in silence: a reader that left, as `head` does, does not stop a run or change the exit code."""
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
 
 
 def new_workdir(verb: str, arguments: list[str]) -> Path:
@@ -133,11 +143,29 @@ def alone(verb: str, arguments: list[str], workdir: Path, launch: str = "") -> c
     return lock.measuring(" ".join(("jaxbench", verb, *arguments)), workdir, share=FLAGS.share_machine, launch=launch)
 
 
+def open_streams() -> None:
+    """Opens the null device for each standard stream that the shell has closed, as `>&-` does.
+
+    Otherwise the next file, such as that of the records, would get the stream's number, and the output of libraries.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))
+
+
 def main() -> None:
     """Runs the command of `sys.argv`, and ends the process."""
+    open_streams()
     with interrupts.ending():
         interrupts.listen()
         native_log.keep()
+        # Figures are files; a notebook's backend, or an unknown one, would end the import.
+        os.environ["MPLBACKEND"] = "agg"
         # Other encodings may have no µ, neither for the terminal nor for files, so start again with UTF-8.
         if codecs.lookup(locale.getpreferredencoding(False)).name != "utf-8":
             utf8 = {**os.environ, "PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8"}

@@ -7,6 +7,7 @@ Pages, tables, cards and comparisons are made where JAX is not installed, so not
 from __future__ import annotations
 
 import importlib
+import os
 from contextlib import AbstractContextManager
 from types import TracebackType
 
@@ -42,8 +43,10 @@ class _AsSentence(AbstractContextManager[None]):
     ) -> None:
         if isinstance(error, Exception):
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(".: ")
+            # JAX reads its variables at import, and names one that it cannot read.
+            wrong = next((name for name in os.environ if name.startswith("JAX_") and name in reason), "")
+            advice = "install the packages of jaxbench again, and try python -c 'import jax'"
+            advice = f"unset {wrong}, or correct it" if wrong else advice
             raise NoJax(
-                f"{self.command} needs JAX, which cannot be imported here ({reason}): install the packages of jaxbench "
-                "again, and try python -c 'import jax'.",
-                reason,
+                f"{self.command} needs JAX, which cannot be imported here ({reason}): {advice}.", reason
             ) from error

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from jaxbench import features
+from jaxbench.catalog.jax_settings import KEEP_ALL
 from jaxbench.core.plan import Placed, Point, groups
 from jaxbench.core.schema import FailureRecord
 from jaxbench.core.store import RunFolder, write_manifest
@@ -23,8 +24,6 @@ from jaxbench.sweep.job import SweepJob
 
 PROCESS_BYTES = 4.2e8  # of an idle process, before it has a model
 SHARE = 0.5  # of the free memory, for all sets: the rest is for their models, which have no known size yet
-# By default JAX's compilation cache leaves out programs that compile within a second, as many of the sets' do.
-KEEP_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
 
 
 def note_workers(run: RunFolder, sets: Sequence[Workers]) -> None:
