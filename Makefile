@@ -208,8 +208,10 @@ export INSTALL
 
 # Splits ARGS as a shell would, quotes included, without executing anything in it; and LAUNCH, which goes before the "--" of
 # launch. The app then sees the same environment as if it had been started by hand.
+# pytest does not see what changes Python itself, such as PYTHONOPTIMIZE, under which it would not test; tests/surroundings.py
+# takes the other variables of the shell out of the tests.
 define WITH_ARGS
-import os, shlex, sys
+import os, shlex, signal, sys
 try:
     name = "ARGS"
     args = shlex.split(os.environ.get(name, ""))
@@ -220,8 +222,13 @@ except ValueError as error:
 words = sys.argv[1:]
 if words[0] == "jaxbench":
     os.environ["JAXBENCH_FORM"] = "make"
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))  # until the app listens
 if "--" in words:
     words[words.index("--"):words.index("--")] = launch
+if words[0] == "pytest":
+    for name in "OPTIMIZE WARNINGS DEVMODE INSPECT IOENCODING".split():
+        os.environ.pop(f"PYTHON{name}", None)
+    os.environ["PYTHONUTF8"] = "1"
 for name in [*os.environ.get("VARIABLES", "").split(), *"VARIABLES MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS".split()]:
     os.environ.pop(name, None)
 os.execv(sys.executable, [sys.executable, "-m", *words, *args])

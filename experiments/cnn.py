@@ -16,7 +16,7 @@ from jaxbench.workloads import Field, Partition, TrainWorkload, classification, 
 from jaxbench.workloads.data import load
 from jaxbench.workloads.flops import conv2d, dense, training
 from jaxbench.workloads.models import sharded_layers
-from jaxbench.workloads.models.image_layers import convolution, max_pool
+from jaxbench.workloads.models.image_layers import column_zeros, convolution, max_pool
 from jaxbench.workloads.optimizers import tolerance
 
 SIZE, CLASSES = 28, 10
@@ -93,6 +93,7 @@ def build(config: ConfigDict) -> TrainWorkload:
         optimizer=make_optimizer(config.optimizer),
         example={"image": Field((SIZE, SIZE, 1)), "label": Field((), jnp.int32, classes=CLASSES)},
         flops_per_example=training(layer_flops(config.model)),
+        padding_flops_per_example=column_zeros(SIZE, SIZE, kernel=5, outputs=config.model.width),
         unit="images",
         # For trainings, and for the lever `input`. All other timed steps get the synthetic batch of `example`.
         data=lambda: load(config.data.path, seed=config.seed),

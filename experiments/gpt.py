@@ -71,6 +71,7 @@ def build(config: ConfigDict) -> TrainWorkload:
         example=example,
         flops_per_example=flops,
         masked_flops_per_example=training([0.0, *gpt.layer_flops(config.model, causal=False)]) - flops,
+        padding_flops_per_example=gpt.padding_flops(config.model),
         unit="sequences",
         tokens=shape.context,
         blocks=shape.layers,

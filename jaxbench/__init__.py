@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import importlib
 import sys
-from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False  # typing takes milliseconds, in which a command does not yet listen to Ctrl-C
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -36,11 +38,11 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_API})
 
 
-class _Package(ModuleType):
+class _Package(type(sys)):  # type: ignore[misc]  # types.ModuleType
     """Keeps `jaxbench.machine` the function, where importing the folder of this name would replace it."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in _API or not isinstance(value, ModuleType):
+        if name not in _API or not isinstance(value, type(sys)):
             super().__setattr__(name, value)
 
 

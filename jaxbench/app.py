@@ -20,9 +20,10 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from jaxbench import commandline, commands, native_log
+from jaxbench import commandline, commands, interrupts, native_log
 from jaxbench.command_form import as_typed
 from jaxbench.machine.lock import Busy
+from jaxbench.texts import visible
 
 if TYPE_CHECKING:
     from jaxbench.machine.position import Position
@@ -31,17 +32,31 @@ FLAGS = flags.FLAGS
 
 
 class Terminal(Console):
-    """A console that prints commands in the form in which this process was started: `jaxbench VERB` or `make VERB`."""
+    """A console that prints commands in the form in which this process was started, `jaxbench VERB` or `make VERB`, and
+    control characters of foreign texts as their names."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        if isinstance(renderable, Text) and (said := as_typed(renderable.plain)) != renderable.plain:
+        if isinstance(renderable, Text) and (said := visible(as_typed(renderable.plain))) != renderable.plain:
             renderable = renderable.copy()
             renderable.plain = said
         return super().render(renderable, options)
 
+    def render_str(self, text: str, **how: Any) -> Text:
+        return super().render_str(visible(text), **how)  # such as a cell of a table, which `render` does not see
+
     def out(self, *objects: Any, **how: Any) -> None:
         """Prints text for another program, such as a job script, unchanged."""
-        self.file.write(" ".join(map(str, objects)) + "\n")
+        try:
+            self.file.write(" ".join(map(str, objects)) + "\n")
+            self.file.flush()
+        except BrokenPipeError:
+            self.on_broken_pipe()
+
+    def on_broken_pipe(self) -> None:
+        """Goes on in silence: a reader that left, as `head` does, does not stop a run or change the exit code."""
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
 
 
 def new_workdir(verb: str, arguments: list[str]) -> Path:
@@ -65,29 +80,35 @@ def dispatch(argv: list[str]) -> int:
     console = Terminal(width=None if sys.stdout.isatty() else 100, markup=False)
     verb, *arguments = argv[1:] or ["help"]
     workdir = Path(FLAGS.workdir) if FLAGS.workdir else new_workdir(verb, arguments)
+    interrupts.ends_with(lambda: stopped(workdir))
     try:
         if launch := launch_of(verb):
             return launched(launch, verb, arguments, workdir, console)
         with alone(verb, arguments, workdir):
             return int(commands.load(verb).main(arguments, workdir, console))
     except Busy:  # report an invalid setting now, instead of after waiting for the other measurement
-        if commandline.VERBS[verb].configured:
-            commands.load("run").check(*arguments)
+        commands.refuse(verb, arguments)
         raise
     except KeyboardInterrupt:
-        again = f" Finished measurements are kept: the same command with --workdir={workdir} continues."
-        console.print(f"Stopped.{again if workdir.exists() else ''}")
-        return 130
+        interrupts.heard()
+        console.print(stopped(workdir))
+        return interrupts.STOPPED
     finally:
         native_log.write(workdir / "logs")
 
 
+def stopped(workdir: Path) -> str:
+    """What a stopped command says: how to continue it, if it has a folder."""
+    again = f" Finished measurements are kept: the same command with --workdir={workdir} continues."
+    return f"Stopped.{again if workdir.exists() else ''}"
+
+
 def launch_of(verb: str) -> Position | None:
     """The launch that this process is a part of; None if there is none, or if the verb runs in a single process."""
-    from jaxbench.processes import launch
-
     if "coordinator" not in commandline.VERBS[verb].flags or FLAGS.target:
         return None
+    from jaxbench.processes import launch  # after the question above, because it imports JAX
+
     return launch.of(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
 
 
@@ -122,13 +143,34 @@ def alone(verb: str, arguments: list[str], workdir: Path, launch: str = "") -> c
     return lock.measuring(" ".join(("jaxbench", verb, *arguments)), workdir, share=FLAGS.share_machine, launch=launch)
 
 
+def open_streams() -> None:
+    """Opens the null device for each standard stream that the shell has closed, as `>&-` does.
+
+    Otherwise the next file, such as that of the records, would get the stream's number, and the output of libraries.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))
+
+
 def main() -> None:
-    native_log.keep()
-    # Other encodings may have no µ, neither for the terminal nor for files, so start again with UTF-8.
-    if codecs.lookup(locale.getpreferredencoding(False)).name != "utf-8":
-        utf8 = {**os.environ, "PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8"}
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], utf8)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # PYTHONIOENCODING may still have chosen another encoding
-            stream.reconfigure(errors="replace")
-    absl_app.run(commandline.explained(dispatch), flags_parser=commandline.explained(commandline.parse))
+    """Runs the command of `sys.argv`, and ends the process."""
+    open_streams()
+    with interrupts.ending():
+        interrupts.listen()
+        native_log.keep()
+        # Figures are files; a notebook's backend, or an unknown one, would end the import.
+        os.environ["MPLBACKEND"] = "agg"
+        # Other encodings may have no µ, neither for the terminal nor for files, so start again with UTF-8.
+        if codecs.lookup(locale.getpreferredencoding(False)).name != "utf-8":
+            utf8 = {**os.environ, "PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8"}
+            interrupts.replace(sys.executable, [sys.executable, *sys.orig_argv[1:]], utf8)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # PYTHONIOENCODING may still have chosen another encoding
+                stream.reconfigure(errors="replace")
+        absl_app.run(commandline.explained(dispatch), flags_parser=commandline.explained(commandline.parse))

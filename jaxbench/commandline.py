@@ -13,13 +13,15 @@ from typing import Any
 from absl import flags, logging
 from ml_collections import ConfigDict, config_flags
 
-from jaxbench import commands, discovery
+from jaxbench import commands, discovery, interrupts, jax_import
 from jaxbench import config as config_lib
 from jaxbench.catalog import jax_settings
 from jaxbench.command_form import as_typed
 from jaxbench.commands import Verb
 from jaxbench.core.store import CONFIG, RunFolder
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.jax_import import NoJax
+from jaxbench.texts import visible
 
 NO_ANSWER = 3  # exit code of a comparing verb that could not compare
 VERBS = commands.verbs()  # all are imported: a flag that another verb takes is refused by name, not as unknown
@@ -116,7 +118,23 @@ def _check_arguments(name: str, verb: Verb, arguments: list[str]) -> None:
         raise UserError(f"jaxbench {name} takes one {verb.argument}: {verb.example or known}.")
 
 
-_KINDS = {"bool": ("true or false", "true"), "float": ("a number", "0.02"), "int": ("a whole number", "1")}
+_KINDS = {"bool": "true or false", "float": "a number", "int": "a whole number"}
+# Legal values of flags without a default. That of the others is their default.
+EXAMPLES = {"price_per_hour": "2.5", "processes": "2", "process": "0"}
+
+
+def example_of(name: str) -> str:
+    """A legal value of a flag, as it is typed."""
+    flag = flags.FLAGS[name]
+    if flag.flag_type() == "bool":
+        return "true"
+    return (
+        EXAMPLES[name]
+        if name in EXAMPLES
+        else f"{flag.default:g}"
+        if flag.flag_type() == "float"
+        else str(flag.default)
+    )
 
 
 def _sentence(error: flags.Error) -> str:
@@ -124,16 +142,19 @@ def _sentence(error: flags.Error) -> str:
     text = " ".join(str(error).split())
     if illegal := re.match(r"flag --([\w.]+)=(.*?): ", text):
         name, value = illegal.groups()
-        kind, example = _KINDS.get(flags.FLAGS[name].flag_type(), ("legal", str(flags.FLAGS[name].default)))
-        return f"--{name}={value} is not {kind}: use {example}, for example."
+        kind = _KINDS.get(flags.FLAGS[name].flag_type(), "legal")
+        return f"--{name}={value} is not {kind}: use {example_of(name)}, for example."
     if missing := re.fullmatch(r"Missing value for flag -*([\w.]+)\.?", text):
         return f"--{missing.group(1)} needs a value: --{missing.group(1)}=VALUE."
     return f"{text.removeprefix('ERROR:: ').rstrip('.')}."
 
 
 def _define_config(name: str, verb: Verb, experiment: str, argv: list[str]) -> None:
+    discovery.experiment_path(experiment)  # a name that is mistyped is said without JAX, too
+    discovery.preset_path(flags.FLAGS.preset)
+    jax_import.require(f"jaxbench {name}")
     if not verb.trains:
-        from jaxbench.machine import start  # late: doctor must be able to report that jax does not start
+        from jaxbench.machine import start  # late: it imports JAX
 
         start.only_cpu_here()
     module, preset = discovery.load_experiment(experiment), discovery.load_preset(flags.FLAGS.preset)
@@ -192,6 +213,10 @@ def changed(config: ConfigDict, words: list[str]) -> ConfigDict:
 
 def _follows() -> bool:
     """Whether a launcher started this process and it is not process 0, which reports errors in the command."""
+    try:
+        jax_import.require("jaxbench")
+    except NoJax:  # JAX also detects the launcher, so each process reports its errors itself
+        return False
     from jaxbench.processes import launch
 
     found = launch.detected()
@@ -208,6 +233,8 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             return action(argument)
         except (UserError, OSError) as error:
+            if interrupts.pending():  # an import that a signal ends fails in the words of its library
+                raise KeyboardInterrupt from error
             said = str(error)
             if isinstance(error, OSError):
                 said = f"cannot use '{error.filename}' ({error.strerror})." if error.filename else f"{error}."
@@ -217,7 +244,7 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
             if not (action is parse and _follows()):
                 # Code that `run` and `train` share names the field of `run`.
                 trains = said.replace("--config.strategy=", "--config.train.strategy=")
-                sys.stderr.write(f"jaxbench: {as_typed(trains if name == 'train' else said)}\n")
+                sys.stderr.write(f"jaxbench: {visible(as_typed(trains if name == 'train' else said))}\n")
             answers = name in VERBS and VERBS[name].answers
             sys.exit(NO_ANSWER if answers else 2)  # a comparing verb returns 2 for "inconclusive"
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from ml_collections import ConfigDict, FieldReference
 
-from jaxbench import discovery, levers
+from jaxbench import discovery, levers, ranges
 from jaxbench.catalog import published
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.documents import flatten
@@ -83,6 +83,12 @@ def integer_or_auto(lower: int, upper: int, *, like: int) -> Read:
 def positive(path: str, value: float) -> float:
     if not 0 < value < math.inf:
         raise UserError(f"--config.{path}={value} must be above 0 and finite, such as 0.05.")
+    return float(value)
+
+
+def rate(path: str, value: float) -> float:
+    """A positive number that float32 can hold, as most optimizers do."""
+    ranges.check(path, f"{value:g}", positive(path, value), 0.1, own=False)
     return float(value)
 
 
@@ -253,7 +259,7 @@ TRAINING_ONLY = (
     ),  # "4,8,16": also compile at these block counts, for the memory of each lever.remat
     ConfigField("model", {}, as_is),
     ConfigField("optimizer.name", "sgd", as_is),
-    ConfigField("optimizer.learning_rate", 0.1, positive),
+    ConfigField("optimizer.learning_rate", 0.1, rate),
     ConfigField("data.path", "", existing),
     # Fields of `jaxbench train`. features/training/plan.py checks them.
     ConfigField("train.strategy", "jit_auto", as_is),
@@ -432,12 +438,21 @@ def check_overrides(argv: list[str], config: ConfigDict) -> None:
         if declared in _UNTYPED:
             raise UserError(f"--config.{name}={text} cannot be set, as {_UNTYPED[declared]} in get_config().")
         try:
-            read(text)
+            value = read(text)
         except (ValueError, KeyError) as error:
             example = {int: 1, float: 0.5, bool: "true"}[declared] if fields[name] is None else fields[name]
             raise UserError(f"--config.{name}={text} is not {kind}: use {example}, for example.") from error
+        if name not in _PARSED:  # the sentences of parsers know more
+            ranges.check(name, text, value, fields[name], own=config.get("experiment") not in discovery.experiments())
 
 
+# Fields of the harness with a parser, which checks their range
+_PARSED = {
+    field.path
+    for settings, more in ((Settings, TRAINING_ONLY), (CaseSettings, CASES_ONLY))
+    for field in _fields(settings, more)
+    if field.read is not as_is and isinstance(field.default, int | float)
+}
 _UNTYPED = {
     type(None): "its default, None, has no type: write config_dict.placeholder(str), for example,",
     list: "its default is a list: write a tuple",

@@ -23,10 +23,11 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any
 
-from jaxbench.errors import Raised, UserError, did_you_mean
+from jaxbench.errors import Raised, UserError, did_you_mean, present
 
 _PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # the names of loaded modules start with these
 _MAX_REASON = 400  # characters kept of another library's message, because some fill a page
+_MAX_ANNOUNCED = 1200  # Flax lists five ways to register a list of modules
 
 
 def experiments() -> dict[str, Path]:
@@ -118,6 +119,11 @@ def experiment_path(name_or_path: str) -> Path:
     return _find("experiment", name_or_path, experiments())
 
 
+def preset_path(name_or_path: str) -> Path:
+    """The file of a preset. Raises UserError if there is none."""
+    return _find("preset", name_or_path, presets())
+
+
 def digest(name_or_path: str) -> str:
     """The sha256 of the experiment's file. If it loads modules that are not installed, the sha256 of all their hashes.
 
@@ -138,7 +144,7 @@ def load_preset(name_or_path: str) -> ModuleType:
     Raises:
       UserError: no such preset or file, the file cannot be imported, or it defines no ``get_config``.
     """
-    path = _find("preset", name_or_path, presets())
+    path = preset_path(name_or_path)
     module = _load("preset", path)
     _require(module, path, "get_config", "get_config(experiment_config)", "preset")
     return module
@@ -176,18 +182,55 @@ def _find(what: str, name_or_path: str, known: dict[str, Path]) -> Path:
 
 def _load(what: str, path: Path) -> ModuleType:
     """Runs the file as a new module. The module's name is the same in every process of a run."""
+    _guard_exits()
     name = f"jaxbench_{what}_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None  # only None for a suffix that is not .py
+    spec = present(importlib.util.spec_from_file_location(name, path))  # only None for a suffix that is not .py
+    loader = present(spec.loader)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look a class's module up here
     try:
         with _siblings_importable(path), _Explained(path):
-            spec.loader.exec_module(module)
+            loader.exec_module(module)
     except UserError:
         del sys.modules[name]
         raise
     return module
+
+
+# Functions that end or replace this process without an exception, so with whatever exit code they are given
+_ENDS: dict[str, Callable[..., Any]] = {"_exit": os._exit, "execv": os.execv, "execve": os.execve}
+_guarded_pid = 0
+
+
+def _guard_exits() -> None:
+    """Makes `os._exit` and `os.exec*` of this process raise UserError if the user's code or a thread calls them.
+
+    They skip every handler, so a command would end in the middle with exit code 0. Forked children may end as they
+    like, and so may libraries and jaxbench itself, which replaces its process to get more threads.
+    """
+    global _guarded_pid
+    if _guarded_pid:
+        _guarded_pid = os.getpid()
+        return
+    _guarded_pid = os.getpid()
+    for name, end in _ENDS.items():
+        guarded = functools.wraps(end)(functools.partial(_end, name, end))
+        for module in filter(None, (os, sys.modules.get("posix"))):
+            setattr(module, name, guarded)
+
+
+def _end(name: str, end: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    caller = sys._getframe(1)
+    while caller.f_back is not None and caller.f_globals.get("__name__") == "os":  # execvp is Python code around execv
+        caller = caller.f_back
+    file = caller.f_code.co_filename
+    thread = caller.f_globals.get("__name__") == "threading"  # os._exit is the target of a thread
+    if os.getpid() == _guarded_pid and (is_theirs(file) or thread):
+        raise UserError(
+            f"'{file}', line {caller.f_lineno}: os.{name} would end jaxbench in the middle of its work: raise an "
+            "exception instead."
+        )
+    return end(*arguments, **named)
 
 
 @contextmanager
@@ -253,10 +296,11 @@ def with_user_line(
 
 
 def _reason(error: BaseException) -> str:
-    """The first paragraph of an error's message, as one line."""
-    text = error.msg if isinstance(error, SyntaxError) else str(error).strip().split("\n\n")[0]
-    text = " ".join(text.split())
-    return text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]} ..."
+    """The first paragraph of an error's message, as one line, and the others if it announces them by a colon."""
+    whole = error.msg if isinstance(error, SyntaxError) else str(error).strip()
+    first = " ".join(whole.split("\n\n")[0].split())
+    text, limit = (" ".join(whole.split()), _MAX_ANNOUNCED) if first.endswith(":") else (first, _MAX_REASON)
+    return text if len(text) <= limit else f"{text[:limit]} ..."
 
 
 def _require(module: ModuleType, path: Path, name: str, signature: str, what: str) -> None:

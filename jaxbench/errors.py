@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import TypeVar
+
+Value = TypeVar("Value")
 
 
 class JaxbenchError(Exception):
@@ -40,3 +43,20 @@ class Diverged(UserError):
     def __init__(self, message: str, step: int):
         super().__init__(message)
         self.step = step
+
+
+def present(value: Value | None) -> Value:
+    """`value`, which the caller knows to be there. Raises RuntimeError for None: a fault of this program.
+
+    Not an `assert`, which Python leaves out under -O.
+    """
+    if value is None:
+        raise RuntimeError("a value that must be there is None: this is a fault of jaxbench")
+    return value
+
+
+def of_kind(kind: type[Value], value: object) -> Value:
+    """`value`, which the caller knows to be a `kind`. Raises TypeError for another: a fault of this program."""
+    if not isinstance(value, kind):
+        raise TypeError(f"a {type(value).__name__} where only a {kind.__name__} can be: this is a fault of jaxbench")
+    return value

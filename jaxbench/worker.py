@@ -92,7 +92,9 @@ def _of_steps(bench: Bench, request: Request) -> Message:
             from jaxbench.features.try_model import trial
 
             if isinstance(request, messages.Try):
-                return trial.attempt(bench, request.point)
+                if request.loss:
+                    bench.proof.take(request.loss)
+                return trial.attempt(bench, request.point, watch=request.watch)
             return trial.describe(bench)
     raise TypeError(f"a bench of training steps does not carry out '{request.do}'")
 

@@ -5,6 +5,9 @@ import gc
 import os
 import signal
 
+import surroundings  # noqa: F401  first: the libraries below read variables when they are imported
+
+# isort: split
 import doorway
 import hypothesis
 import jax

@@ -8,6 +8,7 @@ from ml_collections import ConfigDict
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
+from jaxbench.analysis.step_work import BEYOND, Stated
 from jaxbench.core import plan, schema
 from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
@@ -33,6 +34,13 @@ def points_of(config: ConfigDict) -> list[Point]:
     return plan.make(config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model()), MACHINE)
 
 
+def contradiction(record: schema.PointRecord) -> str:
+    """How the counted products of a step differ from its formula; "" if they agree, or cannot all be counted."""
+    beyond = sum(record.facts.get(name, 0.0) for name in BEYOND)
+    stated = Stated(record.passport.flops_per_step, record.global_batch, record.devices, beyond)
+    return stated.contradiction(record.work) or ""
+
+
 def measure(name: str, config: ConfigDict) -> list[schema.PointRecord]:
     """The record of each point, in the order of the plan. Asserts that each passes its checks."""
     bench = Bench(config_lib.plain(config), name, jax.devices(), "session0/here")
@@ -41,6 +49,7 @@ def measure(name: str, config: ConfigDict) -> list[schema.PointRecord]:
         record = bench.prepare(point.to_json())
         bad = [check.reason for check in record.checks if not check.ok]
         assert record.checks and not bad, (point.point, bad)
+        assert not contradiction(record), point.point
         assert schema.from_json(schema.to_json(record)).levers == point.levers
         measured = bench.round(point.point, 0)
         assert min(measured.block_s) > 0 and measured.compilations == 0

@@ -74,6 +74,7 @@ def run_folder(
     session: Session = lambda point, round: 0,
     processes: int | None = None,
     seed: int = 0,
+    work: schema.StepWork | None = None,
 ) -> Path:
     """Writes a complete run. `drift` is shared by all points of a round and session; `noise` is each block's own.
 
@@ -96,7 +97,7 @@ def run_folder(
                 )
                 plan.append({"point": name, **facts})
                 about = {"experiment": experiment, "platform": platform, "device_kind": device_kind}
-                records.append(point_record(**facts, **about, ok=name not in wrong))
+                records.append(point_record(**facts, **about, ok=name not in wrong, work=work))
                 for r in range(rounds):
                     start = session(name, r)
                     while len(shared) <= start:

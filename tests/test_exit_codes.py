@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import brought
 import fabricate
 import pytest
 from doorway import QUICK_MLP, ROOT, jaxbench
@@ -77,6 +78,11 @@ def mine(path: Path) -> tuple[str, ...]:
     return "run", str(path / "mine.py"), *ONE
 
 
+def unmoved(path: Path) -> tuple[str, ...]:
+    """A model that no strategy trains: its learning rate is 0."""
+    return "try", brought.write(path, ("optax.sgd(0.1)", "optax.sgd(0.0)"))
+
+
 CASES: dict[tuple[str, int], Words] = {
     ("run", 0): lambda path: ("run", "mlp", *ONE),
     ("run", 1): mine,
@@ -99,6 +105,9 @@ CASES: dict[tuple[str, int], Words] = {
     ("baseline", 0): lambda path: ("baseline", f"--run={made(path / 'a')}", "--name=x"),
     ("baseline", 3): lambda path: ("baseline", f"--run={made(path / 'a', lie=work_does_not_grow)}", "--name=x"),
     ("calibrate", 3): lambda path: ("calibrate", "mlp", *ONE, "--config.measure.processes=2"),
+    # Two strategies train it. The others average over parts what only the whole batch has.
+    ("try", 0): lambda path: ("try", brought.write(path)),
+    ("try", 1): unmoved,
     ("try", 2): lambda path: ("try", "mlq"),
     ("new", 0): lambda path: ("new", str(path / "model.py")),
     ("card", 0): lambda path: ("card", f"--run={made(path / 'a')}"),
@@ -127,7 +136,6 @@ ELSEWHERE = {
 # Exit codes from the results of these functions, which measure for minutes or need a compiler for other hardware.
 OK = SimpleNamespace(ok=True), SimpleNamespace(ok=False)
 ROOMS: dict[str, tuple[str, tuple[Any, Any], list[str]]] = {
-    "try": ("jaxbench.features.try_model.trial.run", (True, False), ["mlp"]),
     "machine": ("jaxbench.features.machine_profile.machine_command.machine", OK, []),
     "first-run": ("jaxbench.suites.first_run.first_run", (True, False), []),
     "paper": ("jaxbench.suites.papers.session.paper", (True, False), ["goyal2017"]),

@@ -8,6 +8,7 @@ while it was timed: docs/metrics, "Load".
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from jaxbench.analysis import quantities
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.roofline import FLOP, SLACK, Demand, Utilisation
-from jaxbench.core.schema import RoundRecord
+from jaxbench.analysis.step_work import BEYOND, Stated
+from jaxbench.core.schema import PointRecord, RoundRecord
 from jaxbench.digits import digits
 from jaxbench.levers import PART
 from jaxbench.statistics import core_speeds
@@ -142,14 +144,11 @@ def judge(point: MeasuredPoint, timing: Timing, loop: LoopTime, demands: tuple[D
 
     demands: the row's rates, each with its ceiling (`roofline.demands`).
     """
-    record = point.case
-    # The compiler cannot count the FLOPs of a library that the program calls. Older records do not say (None).
-    counted = record.compiler_flops or 0.0 if record is not None and record.calls_library is False else None
     return (
         two_clocks(point, timing, loop),
         below_peak(demands),
         roofline(timing.step_s, demands),
-        flops_done(point.flops or 0, counted),
+        call_flops_done(point),
         positive(point, timing, loop, demands),
         inputs(point),
         itself(point),
@@ -287,6 +286,22 @@ def positive(point: MeasuredPoint, timing: Timing, loop: LoopTime, demands: tupl
     return Gate(name=POSITIVE, passed=not wrong, reason="; ".join(wrong))
 
 
+def call_flops_done(point: MeasuredPoint) -> Gate:
+    """As for a step. Only a kernel with products is held to their count, because a kernel defines its other operations
+    itself."""
+    record = point.case
+    # The compiler cannot count the FLOPs of a library that the program calls. Older records do not say (None).
+    counted = record.compiler_flops or 0.0 if record is not None and record.calls_library is False else None
+    if record is None or record.work is None or not record.work.product_flops:
+        return flops_done(point.flops or 0, counted)
+    others = (record.compiler_flops or 0.0) - sum(record.work.product_flops.values())
+    work = dataclasses.replace(record.work, vector_flops=max(record.work.vector_flops, others))
+    reason = Stated(point.flops or 0.0, 1, 1, each="call").contradiction(work)
+    if reason is None:
+        return flops_done(point.flops or 0, counted)
+    return Gate(name=FLOPS_DONE, passed=not reason, reason=reason, certain=bool(reason))  # counts have no noise
+
+
 def flops_done(stated: float, counted: float | None) -> Gate:
     """The compiled program contains the stated FLOPs. A formula that counts too many makes every rate too large.
 
@@ -367,6 +382,8 @@ def step_below_peak(step_s: Estimate, use: Utilisation) -> Gate:
     if math.isfinite(use.measured_peak_share):
         if use.measured_peak_share * slowest <= use.measured_slack:
             return Gate(name=BELOW_PEAK, passed=True)
+        if why := _uncertain_product(use, slowest):
+            return Gate(name=BELOW_PEAK, passed=None, reason=f"cannot tell, because {why}: {use.measured_note}")
         wrong = "one of the two is wrong" if use.product_share.known else CONTRADICTION
         far = use.measured_peak_share * slowest > FAR * use.measured_slack
         certain = step_s.has_interval and (far or use.product_share.known)  # a product of the same rounds is certain
@@ -374,22 +391,56 @@ def step_below_peak(step_s: Estimate, use: Utilisation) -> Gate:
     return Gate(name=BELOW_PEAK, passed=None, reason=use.note)
 
 
+def _uncertain_product(use: Utilisation, slowest: float) -> str:
+    """Why a step above the rate of the product of its rounds may be right, as a clause; "" if it cannot.
+
+    slowest: as in `step_below_peak`. The product is a measurement of seconds, and a neighbour may have disturbed it.
+    """
+    share, limit = use.product_share, SLACK["measured"]
+    if not share.known:
+        return ""
+    if _ends(share)[0] <= limit:
+        return "the interval of this share reaches possible values"
+    if use.best_share * slowest <= limit:
+        return "the step is not faster than the product's best block"
+    return f"the product was disturbed ({use.product_disturbed})" if use.product_disturbed else ""
+
+
 def step_flops_done(point: MeasuredPoint) -> Gate:
-    """As for a case, for whole steps. FLOPs in a branch that a step may skip do not count as done."""
-    if point.record is None or PART.of(point.levers) != "step":
+    """As for a case, for whole steps. FLOPs in a branch that a step may skip do not count as done.
+
+    Where every product is counted, the formula must agree with the count in both directions.
+    """
+    record = point.record
+    if record is None:
+        return Gate(name=FLOPS_DONE, passed=None, reason="unknown: there is no compile report")
+    beyond = sum(record.facts.get(name, 0.0) for name in BEYOND)
+    stated = Stated(record.passport.flops_per_step, record.global_batch, record.devices, beyond)
+    if (reason := stated.contradiction(record.work)) is not None:
+        if reason:
+            return Gate(name=FLOPS_DONE, passed=False, reason=reason, certain=True)  # counts have no noise
+        gate = Gate(name=FLOPS_DONE, passed=True)
+    else:
+        gate = _less_than_stated(point, record)
+    least = record.facts.get("least_work", 1.0)
+    if gate.passed is False or least >= 1 / OVERSTATED or PART.of(point.levers) != "step":
+        return gate
+    text = f"a branch of the model may skip {100 * (1 - least):.0f} % of its FLOPs in a step"
+    return Gate(name=FLOPS_DONE, passed=False, reason=text)  # not certain: it may, and nothing shows that it did
+
+
+def _less_than_stated(point: MeasuredPoint, record: PointRecord) -> Gate:
+    """The gate of a step with products that cannot all be counted, or of an older record."""
+    if PART.of(point.levers) != "step":
         return Gate(name=FLOPS_DONE, passed=None, reason="unknown: the formula is of a whole step")
-    passport = point.record.passport
+    passport = record.passport
     # The larger count: the compiler's own leaves out library calls, and the parsed one knows products only.
     counts = (passport.product_flops_per_step, passport.compiler_flops_per_step)
     # None: an opaque library call. XLA's own count on a GPU leaves such calls out, so a low one proves nothing there.
-    if counts[0] is None and point.record.platform != "cpu" and passport.flops_per_step > OVERSTATED * (counts[1] or 0):
+    if counts[0] is None and record.platform != "cpu" and passport.flops_per_step > OVERSTATED * (counts[1] or 0):
         reason = "unknown: the program calls a library without a count of its FLOPs"
         return Gate(name=FLOPS_DONE, passed=None, reason=reason)
-    counted, least = max((count for count in counts if count), default=None), point.record.facts.get("least_work", 1.0)
-    if counted is None or least >= 1 / OVERSTATED:
-        return flops_done(passport.flops_per_step, counted)
-    text = f"a branch of the model may skip {100 * (1 - least):.0f} % of its FLOPs in a step"
-    return Gate(name=FLOPS_DONE, passed=False, reason=text)  # not certain: it may, and nothing shows that it did
+    return flops_done(passport.flops_per_step, max((count for count in counts if count), default=None))
 
 
 def not_above_ideal(efficiency: Estimate) -> Gate:

@@ -16,6 +16,7 @@ from jaxbench.analysis.case_comparisons import Crossing
 from jaxbench.analysis.gates import load_of
 from jaxbench.analysis.quantities import devices, flops, interval, payload, per_second, percent, scaled, seconds, times
 from jaxbench.analysis.run_rows import Row
+from jaxbench.errors import present
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, Estimate
 
@@ -81,8 +82,7 @@ def _sentence(largest: list[Row]) -> str:
     """The headline of one strategy."""
     parts = []
     for row in largest:
-        base = row.base
-        assert base is not None
+        base = present(row.base)
         parts.append(
             f"{row.point.scaling} efficiency {percent(row.efficiency)} on {devices(row.point.devices)} "
             f"(base {devices(base.devices)}, {seconds(row.base_step_s)} per step)"

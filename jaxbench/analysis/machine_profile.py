@@ -15,11 +15,12 @@ from typing import Any, cast
 from jaxbench.analysis import alpha_beta, points, roofline, run_rows
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.run_rows import Row
-from jaxbench.core.store import RunFolder, read_json
+from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, sealed, unsealed
 from jaxbench.records.manifest import CopyRate, LaunchCost, LinkFit, Machine, MachineProfile, Manifest, Peak
+from jaxbench.records.reading import read_json
 from jaxbench.statistics import bootstrap, paired_ratio
 from jaxbench.statistics.bootstrap import Estimate
 
@@ -27,7 +28,7 @@ SCHEMA = 1
 NAME = "machine.json"
 FACTS = ("platform", "device_kind", "devices", "cores", "cpu_model", "memory_bytes", "cache_bytes", "identity")
 _LISTS = {  # the lists of a profile, and the fields that each entry must have
-    "peaks": ("quantity", "dtype", "platform", "cores", "level", "value"),
+    "peaks": ("quantity", "dtype", "platform", "cores", "level", "value", "hi", "op"),
     "launch": ("op", "impl", "platform", "cores", "value"),
     "links": ("op", "dtype", "devices", "oversubscribed", "alpha_s", "beta_bytes_per_s"),
     "transfers": ("op", "source", "target", "payload_bytes", "value"),
@@ -177,9 +178,11 @@ def _checked(value: object) -> MachineProfile:
             if missing := [field for field in fields if field not in entry]:
                 raise ValueError(f"entry {number} of its {name} has no {missing[0]}")
             for field in {"value", "alpha_s", "beta_bytes_per_s"} & entry.keys():
-                if not isinstance(value := entry[field], int | float) or not 0 <= value < math.inf:
+                value = entry[field]
+                # Others are divided by peaks.
+                if not isinstance(value, int | float) or not 0 <= value < math.inf or (name == "peaks" and not value):
                     raise ValueError(f"entry {number} of its {name} has {field} {value!r}")
-    return cast(MachineProfile, card)
+    return decode(MachineProfile, card)
 
 
 BUSY = 1.5  # if an interval reaches this many times its peak, the machine was busy
@@ -210,3 +213,22 @@ def matches(card: MachineProfile, manifest: Manifest) -> str:
     """
     found = identity.hardware(card["machine"], manifest)
     return f"it is from another machine ({identity.sentence(found)})." if found else ""
+
+
+def at_speed_of(card: MachineProfile | None, manifest: Manifest) -> MachineProfile | None:
+    """The profile for a run of `manifest`: with `faster` if the machine was faster in the run. Its peaks are then the
+    peaks of a slowed machine, which the run may exceed."""
+    faster = identity.slower(manifest, card["machine"]) if card is not None else 1.0
+    return {**card, "faster": faster} if card is not None and faster > 1 + identity.SAME_SPEED else card
+
+
+def speed_note(card: MachineProfile, manifest: Manifest) -> str:
+    """A sentence if the machine ran at another speed when the profile was made; "" otherwise."""
+    if not identity.other_speed(card["machine"], manifest):
+        return ""
+    times = identity.slower(card["machine"], manifest)
+    faster, size = ("slower", "small") if times > 1 else ("faster", "large")
+    return (
+        f"The machine ran a reference product {max(times, 1 / times):.1f} times {faster} in this run than for its "
+        f"profile, so shares of the profile's peaks are too {size}."
+    )

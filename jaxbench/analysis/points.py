@@ -26,6 +26,7 @@ from jaxbench.core.schema import (
     Record,
     RoundRecord,
     StepPlace,
+    StepWork,
     Verdict,
 )
 from jaxbench.core.store import RunFolder
@@ -287,6 +288,11 @@ class MeasuredPoint(StepPlace, CasePlace):
     def outcome(self, name: str) -> float:
         """One result of its short training; NaN if there is none."""
         return self.prepared.outcome.get(name, math.nan) if self.prepared is not None else math.nan
+
+    @property
+    def work(self) -> StepWork | None:
+        """What the compiled step does; None for a case, and in older records."""
+        return self.record.work if self.record is not None else None
 
     def fact(self, name: str) -> float:
         """A number of the step other than its time; NaN if there is none."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from jaxbench.analysis import quantities
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.catalog import hardware
+from jaxbench.errors import present
 from jaxbench.records.manifest import MachineProfile, Manifest, Peak
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
@@ -90,7 +91,7 @@ def measured_ceilings(card: MachineProfile | None, platform: str, cores: int, dt
         rate = float(best["value"])
         # Fewer cores alone make no ceiling: how much more all of them can do is not known.
         if rate > 0 and any(not on_cpu or p["cores"] == cores for p in group):
-            room = max(1.0, float(best.get("hi") or rate) / rate)
+            room = max(1.0, float(best.get("hi") or rate) / rate) * card.get("faster", 1.0)
             known[name] = Ceiling(rate=rate, source="measured", room=room)
     return Ceilings(**known)
 
@@ -226,8 +227,8 @@ def _flop_limit(point: MeasuredPoint, kind: str, ceiling: Ceiling, machine: Mach
     row = peak.rate(point.dtype) if peak is not None else None
     text = quantities.flops(ceiling.rate, point.dtype)
     if ceiling.source == "catalogue":  # the ceiling came from this row of it
-        assert peak is not None and row is not None
-        return _limit(ceiling, f"{text} ({peak.name}, {row.column}){_doubt(row.verified)}")
+        name, row = present(peak).name, present(row)
+        return _limit(ceiling, f"{text} ({name}, {row.column}){_doubt(row.verified)}")
     if ceiling.source == "measured":
         return _limit(ceiling, f"{text}, this machine's best {point.dtype} matmul {_up_to(point)} (machine.json)")
     missing = f"the catalogue has no {point.dtype} peak for {peak.name}" if peak else hardware.why_not(kind)
@@ -254,8 +255,7 @@ def _bytes_limit(
         return _limit(known.cache, f"{text} (machine.json)", slack=SLACK["cache"], no_share=no_share)
     text = quantities.per_second(known.memory.rate)
     if known.memory.source == "catalogue":
-        peak = hardware.find(kind)
-        assert peak is not None
+        peak = present(hardware.find(kind))
         text += f" ({peak.name}, mem_bw_gbps){_doubt(peak.memory_verified)}"
         return _limit(known.memory, text, no_share=no_share)
     if known.memory.source == "measured":
@@ -338,6 +338,9 @@ class Utilisation:
     measured_slack: float = math.nan  # a share up to this is plausible
     product_share: Estimate = UNKNOWN  # of a large product's rate, on as many devices in the same rounds
     product_flop_per_s: float = math.nan  # the rate of that product, per device
+    best_flop_per_s: float = math.nan  # per device, in any block of such a product: its rate if nothing disturbs it
+    best_share: float = math.nan  # the step's rate over that
+    product_disturbed: str = ""  # why the product was contended in one of its rounds, as a clause
 
     def mfu_unmasked(self, point: MeasuredPoint) -> float:
         """MFU including the FLOPs of masked attention, which `mfu` leaves out; NaN if there are none."""
@@ -349,7 +352,11 @@ class Utilisation:
         if not self.product_share.known:
             return ""
         share, rate = quantities.percent(self.product_share), quantities.flops(self.product_flop_per_s)
-        return f"{share} of a large product's rate here ({rate} per device, in the same rounds)"
+        note = f"{share} of a large product's rate here ({rate} per device, in the same rounds)"
+        if self.product_share.value > SLACK["measured"] >= self.best_share:
+            best = f"{quantities.flops(self.best_flop_per_s)} per device"
+            note += f", which was disturbed: of its best block, {best}, it is {100 * self.best_share:.0f} %"
+        return note
 
     @property
     def full_note(self) -> str:

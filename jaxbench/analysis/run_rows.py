@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from jaxbench.analysis import gates, roofline
+from jaxbench.analysis import gates, roofline, step_work
 from jaxbench.analysis.gates import Gate
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import payload
@@ -181,12 +181,12 @@ def analyse(
         for row in timed if row.point.explains
     ]  # fmt: skip
     # A large product in the same rounds is a better peak than one from another day: the machine was in the same state.
-    products = {
-        (row.point.devices, dtype_of(row.point, config)): row
-        for row in measured_ablations if row.point.part == "peak" and not fault(row)
-    }  # fmt: skip
+    products: dict[str, dict[int, Row]] = {}
+    for row in measured_ablations:
+        if row.point.part == "peak" and not fault(row):
+            products.setdefault(dtype_of(row.point, config), {})[row.point.devices] = row
     rows = [
-        _alone(row, config, machine, products.get((row.point.devices, dtype_of(row.point, config))))
+        _alone(row, config, machine, products.get(dtype_of(row.point, config), {}))
         for row in timed if not row.point.explains
     ]  # fmt: skip
     # An ablation's id is the id of its point, a slash and its own name.
@@ -207,22 +207,30 @@ def fault(row: Row) -> str:
     return row.gate_reason if row.gate == "refused" else ""
 
 
-def _alone(row: Row, config: Mapping[str, Any], machine: MachineProfile | None, product: Row | None) -> Row:
-    """A row without its base. product: a large matrix product on the same number of devices in the same rounds, or
-    None."""
+def _alone(row: Row, config: Mapping[str, Any], machine: MachineProfile | None, products: Mapping[int, Row]) -> Row:
+    """A row without its base. products: large matrix products of the same rounds, by their number of devices."""
     # Its base is found afterwards, among rows with gates: a refused row must not become one.
     point, timing = row.point, row.timing
     if not timing.step_s.known:
         return row
     use = roofline.utilisation(point, timing.step_s.value, dtype=dtype_of(point, config), machine=machine)
-    if product is not None:
-        use = _with_product(use, row, product)
+    if product := products.get(point.devices):
+        best = max(_best_flop_per_s(each) for each in products.values())
+        use = _with_product(use, row, product, best)
     return dataclasses.replace(row, use=use).gated(gates.judge_step(point, timing.inside, use))
 
 
-def _with_product(use: Utilisation, row: Row, product: Row) -> Utilisation:
+def _best_flop_per_s(product: Row) -> float:
+    """The highest rate of a block of this product, per device; 0: its FLOPs are unknown."""
+    compiled = product.point.compile_report
+    work = compiled.flops_per_step if compiled is not None else 0.0
+    fastest_s = min(min(each.block_s) / each.steps for each in product.point.rounds)
+    return work / fastest_s / product.point.devices
+
+
+def _with_product(use: Utilisation, row: Row, product: Row, best: float) -> Utilisation:
     """Adds the share of the rate of a large matrix product on the same number of devices, over the rounds that both
-    share.
+    share. best: the highest rate of a product in the run, in FLOP/s per device.
 
     Without a catalogued peak, that product is the measured peak. It replaces the machine profile's peak, because it was
     measured at the same time.
@@ -235,7 +243,11 @@ def _with_product(use: Utilisation, row: Row, product: Row) -> Utilisation:
     if not use.flops_per_step > 0:
         return use
     share = paired_ratio.ratio(product, row).times(use.flops_per_step / work)  # times are inverse to rates
-    use = dataclasses.replace(use, product_share=share)
+    disturbed = next(filter(None, (gates.why_contended(product.point, each) for each in product.point.rounds)), "")
+    use = dataclasses.replace(
+        use, product_share=share, best_share=use.flop_per_s / row.point.devices / best, best_flop_per_s=best,
+        product_disturbed=disturbed,
+    )  # fmt: skip
     if math.isfinite(use.mfu):
         return use
     # The product is a measurement, too: its own uncertainty must not refuse a step that is nearly as fast.
@@ -246,10 +258,13 @@ def _with_product(use: Utilisation, row: Row, product: Row) -> Utilisation:
 
 
 def dtype_of(point: MeasuredPoint, config: Mapping[str, Any]) -> str:
-    """The dtype of the point's matrix products, from its lever or the config; "" if neither has one.
+    """The dtype of most of the point's matrix products, as counted; of older records, from its lever or the config; ""
+    if neither has one.
 
     Of the levers, only the 16-bit formats differ from float32: TF32 is a way to multiply float32 arrays.
     """
+    if counted := step_work.formats(point.work):
+        return next(iter(counted))
     precision = point.levers.get("precision", "")
     model = config.get("model")
     named = str(model.get("dtype") or "") if isinstance(model, dict) else ""
@@ -316,6 +331,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
         elif row.gate != "refused" and not row.efficiency.has_interval and row.efficiency.value > 1:
             notes.append("efficiency above 1, without an interval to judge it")
         notes.extend(_shared_threads(row))
+    notes.extend(step_work.sentences(point.work, point.levers))
     for check in point.record.checks if point.record else ():
         if check.ok and check.excess_bytes:  # not an error
             total = sum(c.bytes for c in point.record.passport.collectives) if point.record else 0

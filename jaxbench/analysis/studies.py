@@ -12,9 +12,9 @@ import numpy as np
 from scipy import special
 
 from jaxbench.analysis.quantities import scaled
-from jaxbench.core.store import read_json
 from jaxbench.records.documents import decode
 from jaxbench.records.manifest import LONGEST, REMAT_LAW, SEARCH, Depths, Longest, Search
+from jaxbench.records.reading import read_json
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 T = TypeVar("T")

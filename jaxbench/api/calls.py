@@ -4,9 +4,9 @@ own JAX is neither needed nor changed. docs/PYTHON.md has the tour."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hashlib
-import json
 import os
 import platform as host
 import shutil
@@ -23,9 +23,10 @@ from jaxbench import discovery, levers
 from jaxbench.api import cells, process, results
 from jaxbench.api.results import Compared, Forecast, Machine, Run, Trial
 from jaxbench.core.store import RECORDS, write_json
-from jaxbench.errors import JaxbenchError
+from jaxbench.errors import JaxbenchError, UserError
 from jaxbench.features.comparison import comparison, judge
 from jaxbench.records.documents import flatten
+from jaxbench.records.reading import read_json
 
 Model = str | os.PathLike[str] | ModuleType | Callable[[Any], Any]
 Names = str | int | Sequence[str | int] | None
@@ -171,8 +172,9 @@ def _folder(name: str, called: dict[str, Any]) -> Path:
     """The newest folder in results/ in which this call is unfinished, or the name of a new one."""
     name = name.removesuffix("-run")
     for mark in sorted(Path("results").glob(f"{name}-*/{CALL}"), reverse=True):  # names end in the time
-        if json.loads(mark.read_text()) == called:
-            return mark.parent
+        with contextlib.suppress(UserError):  # a damaged mark is that of another call
+            if read_json(mark, dict, "") == called:
+                return mark.parent
     return Path("results") / f"{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
 
 

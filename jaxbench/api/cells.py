@@ -26,6 +26,7 @@ from typing import Any
 
 import cloudpickle
 
+from jaxbench.api import nodes
 from jaxbench.errors import JaxbenchError, UserError
 
 DIGEST = "JAXBENCH_FUNCTION_SHA256"  # the environment variable
@@ -78,7 +79,11 @@ class Pickled(cloudpickle.Pickler):
             return _in_file, (copy, self.dispatch_table[CodeType](value.replace(co_filename=copy))[1])
         if isinstance(value, ModuleType) and sys.modules.get(value.__name__) is value:
             return importlib.import_module, (value.__name__,)  # cloudpickle refuses subclasses, such as jaxbench itself
-        return super().reducer_override(value)
+        reduced = super().reducer_override(value)
+        # Of a class that is pickled by its code, JAX's registry in this process has more than the code says.
+        if isinstance(value, type) and isinstance(reduced, tuple) and (how := nodes.registered(value)) is not None:
+            return nodes.reduced(reduced, how)
+        return reduced
 
 
 def _in_file(file: str, code: tuple[Any, ...]) -> CodeType:

@@ -28,8 +28,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from jaxbench import interrupts
 from jaxbench.command_form import FORM
-from jaxbench.errors import JaxbenchError
+from jaxbench.errors import JaxbenchError, present
 
 _REFUSED = 2  # the exit code after bad input
 _CRASHED = 70  # after an exception that the command line does not explain; EX_SOFTWARE of sysexits.h
@@ -63,23 +64,23 @@ def call(words: Sequence[str], title: str, variables: Mapping[str, str] | None =
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment,
             start_new_session=True,  # an interrupt of the kernel's process group must reach it once, and through stdin
         )  # fmt: skip
-        assert child.stdin is not None and child.stdout is not None
+        stdin, stdout = present(child.stdin), present(child.stdout)
         try:
             # Incremental, because a read may end within a character.
             decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
-            while data := os.read(child.stdout.fileno(), 1 << 16):
+            while data := os.read(stdout.fileno(), 1 << 16):
                 view.write(decode(data))
             code = child.wait()
         except KeyboardInterrupt:
-            child.stdin.close()  # which stops the child as Ctrl-C would, so that it keeps what it measured
+            stdin.close()  # which stops the child as Ctrl-C would, so that it keeps what it measured
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(_STOP_S)
             raise
         finally:
             child.kill()  # no effect if it has ended
             child.wait()
-            child.stdin.close()
-            child.stdout.close()
+            stdin.close()
+            stdout.close()
             view.end()
         errors.seek(0)
         said = errors.read().decode(errors="replace")
@@ -165,8 +166,9 @@ def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a caller in the background may ignore it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a caller in the background may ignore it
     sys.excepthook = _crash
+    interrupts.listen()
     threading.Thread(target=_stop_with_caller, daemon=True).start()
     from jaxbench import app
 

@@ -32,6 +32,7 @@ from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.canvas import Look, Plot
 from jaxbench.report.page import Page, Purpose, Section
 from jaxbench.report.run_report import RunReport
+from jaxbench.texts import from_cell
 
 SHOWN = 2  # figures of a result that a notebook shows at once; all are in `figures`
 PX_PER_IN = 100  # of a figure in a notebook
@@ -237,4 +238,7 @@ def load(path: str | os.PathLike[str]) -> Run | Forecast | Machine:
 
 def _frame(csv: str) -> pd.DataFrame:
     """A table from CSV in which only empty cells are unknown: "NA" and "None" are texts."""
-    return pd.read_csv(io.StringIO(csv), keep_default_na=False, na_values=[""])
+    frame = pd.read_csv(io.StringIO(csv), keep_default_na=False, na_values=[""])
+    for name in frame.columns:
+        frame[name] = frame[name].map(lambda value: from_cell(value) if isinstance(value, str) else value)
+    return frame

@@ -18,7 +18,7 @@ from jaxbench.cases.placement import Placement
 from jaxbench.cases.runnable import Facts, Runnable
 from jaxbench.core.clock import Loops, Timer
 from jaxbench.core.schema import CasePlace, CaseRecord, CompiledRecord, RoundRecord, Verdict
-from jaxbench.errors import UserError, did_you_mean
+from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
 from jaxbench.machine import cores
@@ -107,8 +107,7 @@ class CaseBench:
             chain = self._chain(case, placement)
             step, compile_s = runnable.compile_for(chain)
         mesh = {} if chain.mesh is None else dict(chain.mesh.shape)
-        memory, module = step.memory_analysis(), parse(step.as_text() or "")
-        assert memory is not None
+        memory, module = present(step.memory_analysis()), parse(step.as_text() or "")
         checks: tuple[Verdict, ...] = (check.judge_host_calls(operations.host_calls(module)),)
         if isinstance(case, CollectiveWorkload):  # XLA may replace a collective by another one, or remove it
             kinds = collective_counts.kinds(module)
@@ -168,7 +167,7 @@ class CaseBench:
             launch_s=launch_s, compile_s=facts.compile_s, compiler_flops=facts.flops, compiler_bytes=facts.bytes,
             temp_bytes=facts.temp_bytes, checks=verdicts(ready, wrong), worker=self.worker,
             collectives=facts.collectives, calls_library=facts.calls_library, group_processes=len(owners),
-            group_hosts=len({self.hosts[process] for process in owners}), outcome=outcome,
+            group_hosts=len({self.hosts[process] for process in owners}), outcome=outcome, work=facts.work,
         )  # fmt: skip
 
     @functools.cached_property

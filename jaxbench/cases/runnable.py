@@ -17,10 +17,12 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jaxbench.core.clock import Timer
+from jaxbench.core.schema import StepWork
 from jaxbench.core.workload import PyTree
+from jaxbench.errors import present
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
-from jaxbench.measure.compile_report import callback_names
+from jaxbench.measure.compile_report import StatedWork, callback_names, work_of
 from jaxbench.parallel import collectives as chain_lib
 from jaxbench.parallel import multihost
 from jaxbench.parallel.collectives import Chain, feed_back
@@ -39,6 +41,7 @@ class Facts:
     collectives: tuple[str, ...] = ()  # kinds in the compiled step
     calls_library: bool | None = None  # it has a custom call; the compiler does not count the FLOPs of those
     host_calls: tuple[str, ...] | None = None  # the compiled step's requests to the host; None: nothing is compiled
+    work: StepWork | None = None  # the products of a kernel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +89,13 @@ def compile_chain(
         compile_s = clock() - start  # of the step, without the loop over it
         looped = _jit(chain_lib.loop(chain.step)).lower(state, batch, _aval(place(1))).compile() if loop else None
     cost, memory, module = step.cost_analysis() or {}, step.memory_analysis(), parse(step.as_text())
+    products = operations.count(module)
     facts = Facts(
         compile_s=compile_s,
         # XLA's own count takes the body of a loop only once, and omits library calls on a CPU. Ours has products only.
         # So the larger of the two is nearer to the work done.
-        flops=max((f for f in (_known(cost.get("flops")), operations.count(module)) if f is not None), default=None),
+        flops=max((f for f in (_known(cost.get("flops")), products) if f is not None), default=None),
+        work=None if chain.mesh is not None else work_of(traced.jaxpr.jaxpr, StatedWork(), products, 1, {}),
         bytes=_known(cost.get("bytes accessed")),
         temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
         collectives=collective_counts.kinds(module) if chain.mesh is not None else (),
@@ -103,10 +108,10 @@ def compile_chain(
 
 def compile_for(chain: Chain) -> tuple[jax.stages.Compiled, float]:
     """(the step of a chain for devices that are not here, the seconds to compile it)."""
-    assert chain.avals is not None
+    avals = present(chain.avals)
     with chain.context():
         start = time.perf_counter()
-        step = _jit(chain.step).lower(*chain.avals()).compile()
+        step = _jit(chain.step).lower(*avals()).compile()
         return step, time.perf_counter() - start
 
 
@@ -134,8 +139,7 @@ def compile_kernel(workload: KernelWorkload, device: jax.Device) -> Runnable:
 
 def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
     """A kernel that is called directly, without a chain. state = its latest result; batch = the call itself."""
-    prepare = workload.prepare
-    assert prepare is not None
+    prepare = present(workload.prepare)
 
     def draw(seed: int) -> tuple[PyTree, PyTree]:
         arrays = draw_arguments(workload.arguments, seed)
@@ -202,7 +206,7 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
 
     An `idempotent` kernel takes its own result: state = its argument and result, batch = ().
     """
-    assert workload.function is not None
+    itself = present(workload.function)
     on = SingleDeviceSharding(device)
     given = [jax.ShapeDtypeStruct(a.shape, jnp.dtype(a.dtype), sharding=on) for a in workload.arguments]
 
@@ -210,13 +214,12 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
         return share_of_zeros(draw_arguments(workload.arguments, seed))
 
     if workload.idempotent:
-        itself = workload.function
         return Chain(
             step=lambda state, batch: (itself(state), None), avals=lambda: (given[0], ()), values=given[0].size,
             draw=lambda seed: (put(draw_arguments(workload.arguments, seed)[0], device), ()), zeros=zeros,
             wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state, seed),
         )  # fmt: skip
-    function = fenced(workload.function)
+    function = fenced(itself)
     shapes = jax.eval_shape(function, *given)
 
     def step(state: PyTree, batch: PyTree) -> tuple[PyTree, None]:
@@ -280,18 +283,18 @@ def count_wrong(workload: KernelWorkload, result: PyTree, seed: int) -> int:
     result = jax.device_get(result)
     if workload.wrong is not None:
         return workload.wrong(result, tuple(map(_exact, arguments)))
-    assert workload.answer is not None
+    answer = present(workload.answer)
     if isinstance(result, list):
         result = np.asarray(result, np.float64)
     if not workload.elementwise:
-        return _count_differing(result, workload.answer(*map(_exact, arguments)), workload.tolerance)
+        return _count_differing(result, answer(*map(_exact, arguments)), workload.tolerance)
     # In parts, so that the exact answer of a large array, in float64, does not take several times its memory at once.
     flat, values, wrong = [argument.reshape(-1) for argument in arguments], np.asarray(result).reshape(-1), 0
     previous: list[np.ndarray] = []
     for start in range(0, values.size, VALUES):
         inputs = [a if a.size == 1 else a[start : start + VALUES] for a in flat]
         if not previous or not all(map(np.array_equal, previous, inputs)):  # the parts of a large array repeat
-            previous, right = inputs, workload.answer(*map(_exact, inputs))
+            previous, right = inputs, answer(*map(_exact, inputs))
         wrong += _count_differing(values[start : start + VALUES], right, workload.tolerance)
     return wrong
 

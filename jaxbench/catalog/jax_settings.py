@@ -60,6 +60,11 @@ SILENT = re.compile(
     "coordinator|num_processes|process_id|local_device|platform|num_cpu_devices|cpu_collectives|check_proxy|distributed|"
     "captured_constants_report|bypass|.*visible_devices)"
 )
+# The sets of a run share compiled programs through a folder of the run. By default JAX's cache leaves out programs that
+# compile within a second, as many of them do. Workers get these variables, unless a shell has set others.
+CACHE_FOLDER = "compiled"
+KEEP_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+_OURS = {"JAX_COMPILATION_CACHE_DIR": CACHE_FOLDER, **KEEP_ALL}
 # What JAX reads as false; an empty variable counts as unset.
 _OFF = ("", "0", "f", "false", "n", "no", "off", "none")
 
@@ -77,7 +82,7 @@ def refusal(given: str, setting: Setting) -> UserError:
 
 
 def sentences(environments: Iterable[Mapping[str, str]]) -> list[str]:
-    """The sentences about the variables of a run's processes, for its page."""
+    """The sentences about the variables of a run's processes, for its page; none about those that jaxbench sets."""
     said: dict[str, str] = {}
     for name, text in (item for environment in environments for item in environment.items()):
         # A page may be published, so it shows no path of this machine.
@@ -85,6 +90,8 @@ def sentences(environments: Iterable[Mapping[str, str]]) -> list[str]:
         if setting is not None and setting.decision == RESET and text.lower() not in (*_OFF, str(setting.value)):
             # By name, because the value that JAX makes of a typed "1", and a worker states, is "True".
             said.setdefault(name, f"{shown} was set, and was reset for the measurement: {setting.why}.")
+        elif text.rpartition("/")[2] == _OURS.get(name):
+            continue
         elif setting is None and name.startswith("JAX_") and not SILENT.match(name.lower()):
             said[shown] = f"{shown} was set: a run without it may measure something else."
     return list(said.values())

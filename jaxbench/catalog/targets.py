@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jaxbench.catalog import hardware, rows
-from jaxbench.errors import UserError, did_you_mean
+from jaxbench.errors import UserError, did_you_mean, present
 
 # JAX's name of a device, how many dimensions its slices have, and how many devices are on a chip.
 TPUS = {
@@ -135,11 +135,10 @@ def parse(text: str) -> Target:
         whole = all(side % most == 0 or count // slices < 4 for side, most in zip(shape, _HOST_CHIPS, strict=False))
         if len(shape) != dims or not whole:
             raise UserError(f"--target={text} is not a slice: {name} has {dims} dimensions, such as {_example(name)}.")
-        peak = hardware.find(kind)
-        assert peak is not None and peak.memory_bytes is not None  # the catalogue has every chip in TPUS
+        memory_bytes = present(present(hardware.find(kind)).memory_bytes)  # the catalogue has every chip in TPUS
         return Target(
             text=text, name=name, platform="tpu", device_kind=kind, devices=count * chip, shape=shape,
-            memory_bytes=peak.memory_bytes, chip=chip, slices=slices,
+            memory_bytes=memory_bytes, chip=chip, slices=slices,
         )  # fmt: skip
     # Without the hosts as a second number they have as many GPUs as is usual for the part.
     row = _gpus()[name]

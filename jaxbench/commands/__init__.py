@@ -9,7 +9,7 @@ Bodies import inside `main`: `jaxbench doctor` must not wait for jax, nor `jaxbe
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +90,12 @@ def load(name: str) -> Any:
     if name not in command_form.verbs():
         raise UserError(f"there is no verb '{name}': {did_you_mean(name, command_form.verbs())}")
     return importlib.import_module(command_form.verbs()[name])
+
+
+def refuse(name: str, arguments: Sequence[str]) -> None:
+    """Raises UserError for what a verb would refuse before it measures anything, if its module can say so."""
+    if hasattr(module := load(name), "check"):
+        module.check(*arguments)
 
 
 def verbs() -> dict[str, Verb]:

@@ -15,7 +15,7 @@ from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError
 
 if TYPE_CHECKING:
-    from jaxbench.features.comparison.ab import Side
+    from jaxbench.features.comparison.ab import Budget, Side
 
 PAIR_ROUNDS = 15  # measuring them takes about as long as starting and preparing two processes
 
@@ -43,15 +43,30 @@ VERB = Verb(
 )  # fmt: skip
 
 
-def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.commands.compare import answer
+def asked() -> tuple[tuple[Side, Side], Budget]:
+    """Both arms, and when to stop. Raises UserError for what was typed."""
     from jaxbench.features.comparison import ab as runner
     from jaxbench.features.comparison import judge
 
-    (experiment,) = arguments
     sides = side_of(FLAGS.config, FLAGS.a or ""), side_of(FLAGS.config, FLAGS.b or "")
     by, margin = judge.metric_named(FLAGS.metric), judge.margin_of(FLAGS.margin)
-    budget = runner.Budget(seconds=FLAGS.budget_s, metric=by, margin=margin)
+    return sides, runner.Budget(seconds=FLAGS.budget_s, metric=by, margin=margin)
+
+
+def check(experiment: str) -> None:
+    """Raises UserError for settings that are refused on every machine."""
+    from jaxbench.sweep import run as runner
+
+    for side in asked()[0]:
+        runner.check(experiment, side.config)
+
+
+def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench.commands.compare import answer
+    from jaxbench.features.comparison import ab as runner
+
+    (experiment,) = arguments
+    sides, budget = asked()
     found, why = runner.run(experiment, sides, workdir, budget, console)
     console.print(why[:1].upper() + why[1:] + ".", highlight=False)
     return answer(found, workdir, f"{experiment}: {found.a} against {found.b}", console)

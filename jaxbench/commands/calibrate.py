@@ -35,6 +35,17 @@ VERB = Verb(
 )  # fmt: skip
 
 
+def check(experiment: str) -> None:
+    """Raises UserError for settings that are refused on every machine."""
+    from jaxbench.features.comparison import calibration
+    from jaxbench.sweep import run as runner
+
+    count, least = FLAGS.config.measure.processes, calibration.MIN_CALIBRATION_PROCESSES
+    if count < least:
+        raise UserError(f"--config.measure.processes={count} is too few to calibrate with: use at least {least}.")
+    runner.check(experiment, FLAGS.config)
+
+
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     """Measures the experiment against itself, in many processes."""
     from jaxbench.features.comparison import calibration, comparable
@@ -42,9 +53,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.sweep import run as runner
 
     (experiment,) = arguments
-    count, least = FLAGS.config.measure.processes, calibration.MIN_CALIBRATION_PROCESSES
-    if count < least:
-        raise UserError(f"--config.measure.processes={count} is too few to calibrate with: use at least {least}.")
+    check(experiment)
     runner.run(experiment, FLAGS.config, workdir, console, looks.look)
     run = comparable.read(workdir)
     time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError
+from jaxbench.jax_import import NoJax
 
 flags.DEFINE_string("nodes", "1", "launch: the number of hosts; each of several counts, such as 1,2,4, is a job.")
 flags.DEFINE_string("devices", "gpu:1", "launch: the devices of one host: gpu:8, tpu:4 or cpu:2.")
@@ -30,11 +31,9 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench import commandline
     from jaxbench.commands.report import report
     from jaxbench.features.launch import engines, job
     from jaxbench.records import launched
-    from jaxbench.sweep import run as runner
 
     name, *command = arguments
     # All flags of launch are read here: checking the command parses the flags anew, as its processes will.
@@ -44,11 +43,13 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     jobs = job.jobs(command, workdir, **asked)
     for each in jobs:
         engine.check(each)
-    commandline.check_command(command)  # now, and not after hours in a queue
-    if command[0] == "run" and FLAGS.config.get("measures") == "targets":
-        raise UserError(f"'{command[1]}' trains in one process on one host: use jaxbench run, without launch.")
-    if command[0] == "run":
-        runner.check(command[1], FLAGS.config)
+    try:
+        _check(command)  # now, and not after hours in a queue
+    except NoJax as error:  # a login node may be without it, but then a job that starts may still be refused
+        if not dry_run:
+            raise
+        why = f"JAX cannot be imported here ({error.reason})"
+        console.out(f"# Not checked: the settings of '{command[1]}', because {why}. The job checks them.\n")
     if dry_run:
         for each in jobs:
             console.out(f"# {each.text}\n{engine.text(each)}\n", highlight=False)
@@ -60,3 +61,17 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     if code is None or command[0] == "train" or not launched.begun(workdir):
         return code or 0
     return max(code, report(workdir, console))
+
+
+def _check(command: list[str]) -> None:
+    """Raises UserError for a command that its processes would refuse, and NoJax if only JAX could tell."""
+    from jaxbench import commandline
+
+    commandline.check_command(command)
+    if command[0] != "run":
+        return
+    if FLAGS.config.get("measures") == "targets":
+        raise UserError(f"'{command[1]}' trains in one process on one host: use jaxbench run, without launch.")
+    from jaxbench.sweep import run as runner  # late: it imports JAX
+
+    runner.check(command[1], FLAGS.config)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from jaxbench import jax_import
 from jaxbench.commands import FLAGS, Verb
 
 VERB = Verb(
@@ -16,6 +17,7 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    jax_import.require("jaxbench machine")
     from jaxbench.features.machine_profile import machine_command
 
     outcome = machine_command.machine(workdir, preset=FLAGS.preset, console=console)

@@ -41,8 +41,7 @@ def write(path: Path, style: str) -> None:
     # Python puts the folder of a script first, so `equinox.py` would be imported in place of the library.
     if path.stem.isidentifier() and not path.exists() and importlib.util.find_spec(path.stem) is not None:
         raise UserError(f"'{path}' would hide the library of that name: choose another name, such as my_{path.name}.")
-    licence, text = TEMPLATES[style].read_text().split("\n", 1)
-    assert licence.startswith("# Copyright")  # dropped: the user's file carries no licence of ours
+    _, text = TEMPLATES[style].read_text().split("\n", 1)  # without our licence line: the file is the user's
     try:
         with path.open("x") as file:
             file.write(text.replace("mine.py", path.name).replace('name="mine"', f'name="{path.stem}"'))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from jaxbench import jax_import
 from jaxbench.commands import FLAGS, Verb
 
 VERB = Verb(
@@ -15,6 +16,13 @@ VERB = Verb(
     group="explain", argument="paper, or list", example="jaxbench paper rajbhandari2020",
     flags=("preset", "workdir", "dry_run", "share_machine"),
 )  # fmt: skip
+
+
+def check(id: str) -> None:
+    """Raises UserError for an unknown paper or size."""
+    from jaxbench.suites.papers import session
+
+    session.wanted(id, FLAGS.preset)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
@@ -27,4 +35,5 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     if FLAGS.dry_run:
         session.dry_run(id, FLAGS.preset, console)
         return 0
+    jax_import.require("jaxbench paper")
     return 0 if session.paper(id, FLAGS.preset, workdir, console) else 1

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from jaxbench import jax_import
 from jaxbench.commands import FLAGS, Verb
 
 VERB = Verb(
@@ -15,7 +16,18 @@ VERB = Verb(
 )  # fmt: skip
 
 
+def check() -> None:
+    """Raises UserError for a card that cannot be run here."""
+    from jaxbench.features.cards import card, repro
+    from jaxbench.features.comparison import judge
+
+    judge.margin_of(FLAGS.margin)
+    read = card.read(Path(FLAGS.card))
+    repro.config_of(read, repro.source(read))
+
+
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    jax_import.require("jaxbench repro")
     from jaxbench.features.cards import repro
     from jaxbench.features.cards.repro import MARGIN
     from jaxbench.features.comparison import judge

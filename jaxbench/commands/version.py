@@ -16,5 +16,9 @@ VERB = Verb(usage="version", help="the versions of jaxbench and jax", group="abo
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     # From its metadata: importing jax takes a second, and fails if its installation is broken.
-    console.print(f"jaxbench {__version__}, jax {metadata.version('jax')}", highlight=False)
+    try:
+        jax = metadata.version("jax")
+    except metadata.PackageNotFoundError:
+        jax = "not installed"
+    console.print(f"jaxbench {__version__}, jax {jax}", highlight=False)
     return 0

@@ -26,17 +26,17 @@ from jaxbench.core import expected_communication
 from jaxbench.core.clock import Probe, Timer, run_ahead
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState, jit_once
-from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, RoundRecord, Verdict
+from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, RoundRecord, StepWork, Verdict
 from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine import cores
 from jaxbench.machine.core_speed import probe_of
 from jaxbench.machine.mesh import on_host
-from jaxbench.measure import first_step, memory, step_facts
+from jaxbench.measure import first_step, memory, step_facts, step_work
 from jaxbench.measure.arm import Arms, build_program, compiler_options, require_options
 from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
-from jaxbench.measure.compile_report import CompiledStep, compile_step, op_by_op, require_one_program
-from jaxbench.measure.proof import Proof, require_micro_batchable
+from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step, op_by_op, require_one_program
+from jaxbench.measure.proof import Proof, require_examples, require_micro_batchable
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Compiled, Fields, Message, Request
@@ -70,6 +70,7 @@ class Compiler:
                 require_options(arm.levers, devices[0])
         self._inits: dict[tuple[Any, ...], Any] = {}
         self.reports: dict[str, CompileReport] = {}  # by point
+        self._stated: dict[tuple[Any, ...], StatedWork] = {}  # by workload, batch, devices and part
         self._compile_s: dict[str, float] = {}  # by digest of a program that this process compiled
 
     def load(self, experiment: str, *, keep: bool) -> None:
@@ -82,7 +83,9 @@ class Compiler:
         draw = self.plain.synthetic
         self._draw = jit_once(lambda key, examples: draw(jax.random.fold_in(key, 2), examples), static_argnums=1)
         own_experiment = experiment in discovery.experiments()  # of the suite, not a user's file
-        self.proof = Proof(self.arms, self.plain, self.devices, self.key, own=own_experiment, keep=keep)
+        self.proof = Proof(
+            self.arms, self.plain, self.devices, self.key, own=own_experiment, keep=keep, batch=self.config.batch
+        )
 
     def _grown(self, point: Point) -> int:
         """The device count for which the model is enlarged: that of the point if weak scaling grows the model."""
@@ -111,7 +114,7 @@ class Compiler:
         workload, program = self.workload_and_program(point, accepted=accepted)
         with stage("compile"):
             options = {**compiler_options(point.levers, program), **(extra or {})}
-            program, compiled = self.executable(workload, program, point, options)
+            program, compiled = self.executable(workload, program, point, options, accepted=accepted)
             if compiled.loaded:  # from the cache, so its time is not a compile time; an equal program took this time
                 compile_s = self._compile_s.get(compiled.sha256, compiled.report.compile_s)
                 report = dataclasses.replace(compiled.report, compile_s=compile_s)
@@ -133,13 +136,28 @@ class Compiler:
             program = self.build(workload, point)
             if not accepted and self.is_whole_step(point):
                 require_micro_batchable(workload, program, kind)
+                require_examples(workload, program, point.global_batch)
             return workload, program
 
     def executable(
-        self, workload: PyTree, program: Program, point: Point, options: dict[str, object]
+        self, workload: PyTree, program: Program, point: Point, options: dict[str, object], *, accepted: bool
     ) -> tuple[Program, CompiledStep]:
-        """(the program that runs, its executable). A user's own step may be laid out anew when it is compiled."""
-        return program, compile_step(workload, program, point.global_batch, options=options, asked=point.devices)
+        """(the program that runs, its executable). A user's own step may be laid out anew when it is compiled.
+
+        accepted: as in `compile`.
+        """
+        stated = self._stated_work(workload, point, accepted=accepted)
+        how: dict[str, Any] = {"options": options, "asked": point.devices, "stated": stated}
+        return program, compile_step(workload, program, point.global_batch, **how)
+
+    def _stated_work(self, workload: TrainWorkload, point: Point, *, accepted: bool) -> StatedWork:
+        """What the workload states of a point. Strategies share it, because counting takes up to seconds."""
+        part = PART.default if point.explains else PART.of(point.levers)
+        key = id(workload), point.global_batch, point.devices, part, accepted
+        if key not in self._stated:
+            about = workload, point.global_batch, point.devices, part
+            self._stated[key] = StatedWork.of(*about, count=not accepted)
+        return self._stated[key]
 
     def report_of(self, point: Point, report: CompileReport) -> CompileReport:
         """The compile report of a point, given the one with the FLOPs of a whole step of the global batch."""
@@ -256,6 +274,8 @@ class Bench(Compiler):
             facts |= self.facts_of(workload)
             report = dataclasses.replace(compiled.report, first_run_s=first_run_s)
             checks = self.verdicts(point, workload, program, compiled, batch, outputs)
+            work = self.work_of(point, program, compiled, batch)
+            checks += step_work.judge(work)
             if EXECUTION.of(point.levers) == "eager":  # the compiled program was checked; the Python function is timed
                 call, report = program.step.__wrapped__, op_by_op(report)
                 compiled = CompiledStep(call, report)
@@ -266,8 +286,8 @@ class Bench(Compiler):
         return PointRecord(
             experiment=self.config.experiment, processes=len(program.members.processes),
             platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, passport=report, checks=checks,
-            worker=self.worker, outcome=outcome, facts=facts, program_sha256=program_sha256, **self.about_model(),
-            **point.to_json(),
+            worker=self.worker, outcome=outcome, facts=facts, program_sha256=program_sha256, work=work,
+            **self.about_model(), **point.to_json(),
         )  # fmt: skip
 
     def pace(self, point: str) -> dict[str, float]:
@@ -321,6 +341,23 @@ class Bench(Compiler):
         """The checks of a compiled point before it is timed. out: the outputs of its first step."""
         checks = self.proof.verdicts(point, self._grown(point), program, compiled, batch)
         return first_step.explained(checks, out, workload, key=self.key, batch=batch, device=self.device)
+
+    def work_of(self, point: Point, program: Program, compiled: CompiledStep, batch: Batch) -> StepWork:
+        """What the compiled step does. Parts of a step that update nothing have counts only."""
+        work = compiled.work
+        if point.explains or PART.of(point.levers) not in ("step", "local"):
+            return work
+        if self.plain.sent:  # a sum over rows has its solution after a few steps, or fills a table over many
+            return work
+        if PART.of(point.levers) == "step":  # the loss was computed with other values of each field
+            idle = (*work.idle_fields, *(name for name in self.proof.unread if name not in work.idle_fields))
+            kind = self.proof.loss_kind
+            with_gradient = kind.single - kind.without if kind.single else None
+            work = dataclasses.replace(
+                work, idle_fields=idle, examples=kind.single, examples_with_gradient=with_gradient
+            )
+        placed = program.put(batch)
+        return step_work.watch(program, compiled.call, self.key, lambda step: placed, work)
 
     def round(
         self, point: str, number: int, steps: int | None = None, *, double: bool = True, last: bool = False
@@ -488,4 +525,4 @@ class Bench(Compiler):
     def about_model(self) -> dict[str, PyTree]:
         """The fields of a record that describe the model."""
         annotations = flax_models.named_axes_sentence(self.plain.init)
-        return {"unit": self.plain.unit, "loss": self.proof.loss_kind.label, "annotations": annotations}
+        return {"unit": self.plain.unit, "loss": self.proof.loss_kind.described, "annotations": annotations}

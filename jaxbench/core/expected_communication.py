@@ -355,7 +355,7 @@ def draws(workload: TrainWorkload) -> bool:
     """Whether the loss, or anything else that the loss function returns, depends on its random key."""
     params, model_state = jax.eval_shape(workload.init, KEY)
     traced = jax.make_jaxpr(lambda key, params, model_state, batch: workload.loss(params, model_state, batch, key))
-    jaxpr = traced(KEY, params, model_state, workload.batch_avals(2)).jaxpr
+    jaxpr = traced(KEY, params, model_state, workload.batch_avals(workload.traceable(2))).jaxpr
     return any(reached(jaxpr, jaxpr.invars[:1]))
 
 
@@ -367,7 +367,7 @@ def _examples_reach(
     function: takes what a loss takes.
     """
     params, model_state = jax.eval_shape(workload.init, KEY)
-    batch = workload.batch_avals(2)
+    batch = workload.batch_avals(workload.traceable(2))
     traced = jax.make_jaxpr(lambda batch, params, key: function(params, zeros(model_state), batch, key))
     jaxpr = traced(batch, params, KEY).jaxpr
     return jaxpr, reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))]), jax.tree.leaves(params)
@@ -415,20 +415,22 @@ def scalars_of_examples(workload: TrainWorkload) -> int:
 def weights(workload: TrainWorkload) -> int:
     """The number of weighted means that a loss returns; the weight of each travels too."""
     params, model_state = jax.eval_shape(workload.init, KEY)
-    loss, (_, metrics) = jax.eval_shape(workload.loss, params, model_state, workload.batch_avals(2), KEY)
+    batch = workload.batch_avals(workload.traceable(2))
+    loss, (_, metrics) = jax.eval_shape(workload.loss, params, model_state, batch, KEY)
     return sum(map(weighted.is_weighted, (loss, *metrics.values())))
 
 
 def gathered(workload: TrainWorkload, examples_given: int) -> int:
     """The number of elements that a loss gathers from a device with `examples_given` examples."""
+    traced = workload.traceable(examples_given)
     with sharding_context.recorded_sizes() as sizes:
-        _loss_of_part(workload, examples_given)
-    return sum(sizes)
+        _loss_of_part(workload, traced)
+    return sum(sizes) * examples_given // traced
 
 
 def asks_others(workload: TrainWorkload) -> bool:
     """Whether the loss of one part of the batch communicates with the other parts."""
-    return any(PARTS in str(equation.params) for equation in equations(_loss_of_part(workload, 2)))
+    return any(PARTS in str(equation.params) for equation in equations(_loss_of_part(workload, workload.traceable(2))))
 
 
 def _loss_of_part(workload: TrainWorkload, examples_given: int) -> core.Jaxpr:

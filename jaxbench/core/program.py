@@ -113,11 +113,15 @@ def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
     """The canonical initial state. `key`: uint32 (2,)."""
     # Two independent keys: 0 for the initial values, 1 for the draws of the steps.
     params, model_state = workload.init(jax.random.fold_in(key, 0))
+    try:
+        opt_state = rng_keys.stored(workload.optimizer.init(params))
+    except AttributeError as error:
+        raise _other_parameters(workload, error) from error
     return TrainState(
         step=jnp.zeros((), jnp.int32),
         params=params,
         model_state=model_state,
-        opt_state=rng_keys.stored(workload.optimizer.init(params)),
+        opt_state=opt_state,
         key=jax.random.fold_in(key, 1),
     )
 
@@ -258,13 +262,15 @@ def optimizer_update(
 ) -> tuple[PyTree, PyTree]:
     """(updates, optimizer's state).
 
-    Raises UserError for an optimizer that needs more arguments than a step passes, or that returns a state with another
-    structure.
+    Raises UserError for an optimizer that needs more arguments than a step passes, or parameters of its own kind, or
+    that returns a state with another structure.
     """
     try:
         # A state holds the bits of an optimizer's typed random keys, because NumPy and checkpoints have no such arrays.
         updates, new_state = workload.optimizer.update(grads, rng_keys.restored(opt_state), params)
         new_state = rng_keys.stored(new_state)
+    except AttributeError as error:
+        raise _other_parameters(workload, error) from error
     except (TypeError, ValueError) as error:
         # optax has no exception type for a missing argument: only the message shows it. Other errors pass through.
         missing = re.search(
@@ -285,6 +291,20 @@ def optimizer_update(
             "next step cannot take: remove transformations that extend it, such as optax.monitor."
         )
     return updates, new_state
+
+
+def _other_parameters(workload: TrainWorkload, error: AttributeError) -> UserError:
+    """What to say of an optimizer that looks for an attribute of the parameters."""
+    if error.name == "fast":  # of optax.LookaheadParams
+        return UserError(
+            f"the optimizer of '{workload.name}' is optax.lookahead, which needs parameters of its own kind "
+            "(optax.LookaheadParams, a fast and a slow copy), but a step passes it the model's parameters: use the "
+            "optimizer inside it alone, such as optax.adamw(1e-3), or bring your own train step (jaxbench help)."
+        )
+    return UserError(
+        f"the optimizer of '{workload.name}' cannot take the model's parameters ({error}): use another one, such as "
+        "optax.adamw(1e-3)."
+    )
 
 
 def _merged(old: PyTree, new: PyTree) -> PyTree:

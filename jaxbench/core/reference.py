@@ -19,6 +19,7 @@ import numpy as np
 from jaxbench.core.program import Program, TrainState, create_state, gradients, jit_initial, jit_once, update
 from jaxbench.core.weighted import WeightedMean
 from jaxbench.core.workload import Batch, PyTree, TrainWorkload
+from jaxbench.errors import present
 from jaxbench.machine import mesh
 from jaxbench.machine.start import LARGE
 from jaxbench.measure import memory
@@ -63,8 +64,7 @@ class Reference:
 
     def of(self, state: TrainState, batch: Batch, count: int) -> Reference:
         """The result of `count` updates of another state (host arrays), computed in the same way."""
-        assert self.updates is not None
-        end = self.updates(state, batch, count)
+        end = present(self.updates)(state, batch, count)
         return dataclasses.replace(self, start=state.params, end=end, model_state=state.model_state, count=count)
 
     def without_arrays(self) -> Reference:

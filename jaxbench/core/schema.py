@@ -43,39 +43,39 @@ class Collective:
     """All collectives of one kind over one mesh axis in the compiled step, as one device executes them."""
 
     kind: str  # of COLLECTIVES
-    count: int  # operands reduced or moved; XLA may combine several into one instruction
-    bytes: int  # total size of their results
-    elements: int = 0  # how many numbers those bytes hold, without rank-0 values
-    scalar_bytes: int = 0  # the part of `bytes` that is rank-0 values (the loss and other metrics)
+    count: Count  # operands reduced or moved; XLA may combine several into one instruction
+    bytes: Count  # total size of their results
+    elements: Count = 0  # how many numbers those bytes hold, without rank-0 values
+    scalar_bytes: Count = 0  # the part of `bytes` that is rank-0 values (the loss and other metrics)
     axis: str = ""  # the mesh axis, "data"; for several axes "data+fsdp"; "" in older records, or if unknown
-    group: int = 0  # devices per group; 0: unknown
-    scalars: int = 0  # the number of rank-0 values
-    wire_bytes: int = 0  # bytes that one device sends, as defined in docs/metrics
-    packed: int = 0  # how many of `elements` hold two 16-bit numbers each, padding included
+    group: Count = 0  # devices per group; 0: unknown
+    scalars: Count = 0  # the number of rank-0 values
+    wire_bytes: Count = 0  # bytes that one device sends, as defined in docs/metrics
+    packed: Count = 0  # how many of `elements` hold two 16-bit numbers each, padding included
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompileReport:
     """Times, memory, FLOPs and collectives of a compiled point. trace_s is None if tracing cannot be timed alone."""
 
-    trace_s: float | None
-    lower_s: float
-    compile_s: float
-    first_run_s: float
-    parameters: int
-    flops_per_step: float  # analytic, the whole global batch, forward and backward
-    compiler_flops_per_step: float | None  # XLA's own count x devices, used only as a cross-check
+    trace_s: NonNegative | None
+    lower_s: NonNegative
+    compile_s: NonNegative
+    first_run_s: NonNegative
+    parameters: Count
+    flops_per_step: Finite  # analytic, the whole global batch, forward and backward
+    compiler_flops_per_step: NonNegative | None  # XLA's own count x devices, used only as a cross-check
     collectives: tuple[Collective, ...]
-    expected_gradient_bytes: int | None  # with data parallelism: those of the parameters; None: a user's own step
-    argument_bytes: int  # the memory_analysis of the compiled step, per device
-    output_bytes: int
-    temp_bytes: int | None  # None: the step is not compiled as a whole
-    alias_bytes: int
-    peak_bytes: int | None  # per device: argument + output + temp - alias
-    compiler_bytes_per_step: float | None = None  # XLA's own count of bytes read and written x devices
-    product_flops_per_step: float | None = None  # dots and convolutions in the compiled text x devices
-    metrics: int = 1  # the scalars that the step returns, including the loss
-    compiler_peak_bytes: int | None = None  # the compiler's own peak memory, per device; None: unknown
+    expected_gradient_bytes: Count | None  # with data parallelism: those of the parameters; None: a user's own step
+    argument_bytes: Count  # the memory_analysis of the compiled step, per device
+    output_bytes: Count
+    temp_bytes: Count | None  # None: the step is not compiled as a whole
+    alias_bytes: Count
+    peak_bytes: Count | None  # per device: argument + output + temp - alias
+    compiler_bytes_per_step: NonNegative | None = None  # XLA's own count of bytes read and written x devices
+    product_flops_per_step: NonNegative | None = None  # dots and convolutions in the compiled text x devices
+    metrics: Count = 1  # the scalars that the step returns, including the loss
+    compiler_peak_bytes: Count | None = None  # the compiler's own peak memory, per device; None: unknown
     attention: str = ""  # the kinds of `ATTENTIONS` in the compiled text, such as "flash"; "" if none is known
 
 
@@ -87,17 +87,29 @@ class StepWork:
     None and () mean that a number is unknown.
     """
 
-    # FLOPs of products and convolutions in one step, all devices, by the dtype of their operands: {"bfloat16": 1.2e9}
+    # FLOPs of products and convolutions in one step, all devices, by the dtype of their operands: {"bfloat16": 1.2e9}.
+    # Formats are those of the program as it was written, because a compiler may compute 16 bits in 32.
     product_flops: dict[str, float] = dataclasses.field(default_factory=dict)
     all_products_counted: bool = False  # the text has no loop of unknown length and no opaque kernel
+    # A part of them that a compiler may write as element-wise operations and sums, so that the text may lack it.
+    vector_flops: float = 0.0
+    # FLOPs of the products of the model on one device, without recomputation and without the optimizer; None: unknown
+    model_flops: float | None = None
+    recomputes: bool = False  # the step computes activations again in its backward pass
     reads_batch: bool | None = None  # whether the new state or the metrics depend on the batch
+    idle_fields: tuple[str, ...] = ()  # paths of batch arrays that change neither the new state nor the loss
     parameter_arrays: int = 0
-    still_arrays: tuple[str, ...] = ()  # paths of parameter arrays that no checked step changed
-    moved_share: float | None = None  # the share of parameters in arrays that changed
+    still_arrays: tuple[str, ...] = ()  # paths of parameter arrays that no step changed, in the order of the state
+    still_share: float | None = None  # the share of parameters in `still_arrays`
+    moved_share: float | None = None  # the share of parameters that changed, number by number
+    frozen_arrays: int = 0  # parameter arrays that the lever `freeze` holds on purpose, in addition
+    frozen_share: float = 0.0  # their share of all parameters
     steps: int = 0  # steps that were looked at one by one
     changing_steps: int | None = None  # of these, the steps that changed a parameter
+    first_change: int = 0  # the number of the first of them, from 1
+    last_change: int = 0  # the number of the last
     examples: int = 0  # examples of one batch that were looked at one by one
-    examples_with_gradient: int | None = None  # of these, the examples that contribute to the gradient
+    examples_with_gradient: int | None = None  # of these, at most as many contribute to the gradient
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +137,7 @@ class Place:
     """Common to training steps and cases."""
 
     point: str  # the id: of a step "strategy/scaling/devices", and "/arm" if there is one
-    devices: int  # participants: 1 for a kernel, the group size n for a collective
+    devices: AtLeastOne  # participants: 1 for a kernel, the group size n for a collective
     platform: str  # cpu | gpu | tpu
     oversubscribed: bool  # more devices than cores
 
@@ -136,7 +148,7 @@ class StepPlace(Place):
 
     strategy: str
     scaling: str  # strong | weak
-    global_batch: int
+    global_batch: Count
     arm: str = ""  # the swept levers, if the run sweeps any: "precision=bfloat16"
     # every lever, including defaults; {} in old records
     levers: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -151,13 +163,13 @@ class CasePlace(Place):
     op: str
     dtype: str
     impl: str  # the implementation: jit | numpy | python | ...
-    cores: int | None  # CPU cores the process may use
-    resident_bytes: int | None  # peak memory of the case's arrays, all devices together
+    cores: Count | None  # CPU cores the process may use
+    resident_bytes: Count | None  # peak memory of the case's arrays, all devices together
     shape: str = ""  # shown to users: "2048x2048x2048"
     elements: int | None = None  # the size axis of a kernel
-    payload_bytes: int | None = None  # S of a collective or a transfer
-    flops: float | None = None  # analytic, one call
-    bytes_moved: float | None = None  # analytic, one call: bytes that must be read and written
+    payload_bytes: Count | None = None  # S of a collective or a transfer
+    flops: Finite | None = None  # analytic, one call
+    bytes_moved: Finite | None = None  # analytic, one call: bytes that must be read and written
     mesh: str = ""  # the mesh a collective runs on: "8", "2x4"
     axis: str = ""  # the mesh axis along which the groups of a collective lie: "x"
     source: str = ""  # where a transfer starts: "host", "cpu:0"
@@ -183,7 +195,7 @@ class Prepared(Line):
     """Common to the `point` and `case` lines, which are written when a point is ready to be measured."""
 
     experiment: str
-    processes: int
+    processes: AtLeastOne
     device_kind: str
     checks: tuple[Verdict, ...]
     worker: str  # the name of the process that measured it
@@ -207,18 +219,20 @@ class PointRecord(StepPlace, Prepared):
 
 @dataclass(frozen=True, kw_only=True)
 class CaseRecord(CasePlace, Prepared):
-    zeros: float  # share of the input values that are zero
-    wrong: int | None  # incorrect result values; None: the correct result is unknown
-    launch_s: float | None  # cost of a call of an empty program in this process
-    compile_s: float | None
-    compiler_flops: float | None  # one call: XLA's count, or the products in the compiled text; only a cross-check
-    compiler_bytes: float | None
-    temp_bytes: int | None  # scratch of the compiled call, per device
+    zeros: NonNegative  # share of the input values that are zero
+    wrong: Count | None  # incorrect result values; None: the correct result is unknown
+    launch_s: NonNegative | None  # cost of a call of an empty program in this process
+    compile_s: NonNegative | None
+    # One call: XLA's count, or the products in the compiled text; only a cross-check
+    compiler_flops: NonNegative | None
+    compiler_bytes: NonNegative | None
+    temp_bytes: Count | None  # scratch of the compiled call, per device
     collectives: tuple[str, ...] = ()  # kinds in the compiled program of a collective; () in older records
     calls_library: bool | None = None  # the compiled program has a custom call; None in older records
-    group_processes: int = 1  # of a collective: the processes that own the devices of one group
-    group_hosts: int = 1  # the hosts of those processes
+    group_processes: AtLeastOne = 1  # of a collective: the processes that own the devices of one group
+    group_hosts: AtLeastOne = 1  # the hosts of those processes
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # of a training: steps, final_accuracy
+    work: StepWork | None = None  # the products of a kernel; None: it is not compiled as a whole, or an older record
     kind: Literal["case"] = "case"
 
 
@@ -227,10 +241,10 @@ class Unmeasured(Line):
     """A line about a point without a compile report. For a case, strategy to arm are "" and 0."""
 
     experiment: str
-    devices: int
+    devices: Count
     strategy: str = ""
     scaling: str = ""
-    global_batch: int = 0
+    global_batch: Count = 0
     arm: str = ""
 
 
@@ -240,18 +254,18 @@ class CompiledRecord(Unmeasured):
 
     platform: str  # of the target: gpu | tpu
     device_kind: str
-    mesh: dict[str, int]  # devices by axis
-    compile_s: float  # tracing, lowering and compiling
+    mesh: dict[str, AtLeastOne]  # devices by axis
+    compile_s: NonNegative  # tracing, lowering and compiling
     collectives: tuple[Collective, ...]
     checks: tuple[Verdict, ...]  # "collectives" for a step, "implementation" for a case
-    peak_bytes: int | None  # per device: argument + output + temp - alias
-    compiler_peak_bytes: int | None  # per device, as stated by the compiler
-    temp_bytes: int | None
-    flops: float | None  # of a step on all devices, or of one call
-    product_flops: float | None  # in the compiled text, all devices
-    parameters: int = 0
+    peak_bytes: Count | None  # per device: argument + output + temp - alias
+    compiler_peak_bytes: Count | None  # per device, as stated by the compiler
+    temp_bytes: Count | None
+    flops: Finite | None  # of a step on all devices, or of one call
+    product_flops: NonNegative | None  # in the compiled text, all devices
+    parameters: Count = 0
     attention: str = ""  # as in `CompileReport`
-    passes: int = 0  # as in `Program`
+    passes: Count = 0  # as in `Program`
     kind: Literal["compiled"] = "compiled"
 
 
@@ -259,15 +273,15 @@ class CompiledRecord(Unmeasured):
 class RoundRecord(Line):
     """The raw samples of one round. A time is the wall time of one block of dependent steps that ends in one fence."""
 
-    round: int
+    round: Count
     steps: AtLeastOne  # K: steps per block
     block_s: tuple[Positive, ...]  # blocks of K steps
     double_block_s: tuple[Positive, ...]  # blocks of 2 K steps: their slope is the second clock; () in most rounds
     warmup_block_s: tuple[Positive, ...]
     settled: bool  # two successive warm-up blocks agreed before timing began, or the process had measured the point
-    compilations: int  # programs compiled inside the timed region; must be 0
+    compilations: Count  # programs compiled inside the timed region; must be 0
     worker: str
-    loop_steps: int = 0  # iterations of a jitted loop around the step; 0: the point has no such loop
+    loop_steps: Count = 0  # iterations of a jitted loop around the step; 0: the point has no such loop
     loop_s: tuple[Positive, ...] = ()  # seconds of that loop with `loop_steps` iterations, started and fenced once
     double_loop_s: tuple[Positive, ...] = ()  # the same for 2 x loop_steps iterations
     # The load during each timed block, in the order of timing: K steps, 2 K steps, and so on. () in older
@@ -276,7 +290,7 @@ class RoundRecord(Line):
     switches: tuple[Count, ...] = ()  # its involuntary context switches
     others_s: tuple[Finite, ...] = ()  # of other processes on the CPUs that it may use; clocks with ticks: may be < 0
     steal_s: tuple[NonNegative, ...] = ()  # time that the hypervisor took from those CPUs
-    cpus: int = 0  # how many CPUs it may use; 0: unknown
+    cpus: Count = 0  # how many CPUs it may use; 0: unknown
     # Seconds of a fixed product on each of the point's cores, right before each timed block, in the same order. () in
     # older records, and on accelerators
     probe_s: tuple[NonNegative, ...] = ()
@@ -292,12 +306,13 @@ class RoundRecord(Line):
     core_copy_s: tuple[tuple[NonNegative, ...], ...] = ()
     # Checks of the state after the round: all of them in the first and the last round, otherwise only failed ones
     checks: tuple[Verdict, ...] = ()
-    loss_after: float | None = None  # the loss of that state on the timed batch; None if not all was checked
+    loss_after: Finite | None = None  # the loss of that state on the timed batch; None if not all was checked
     # block_s as each process of the point timed it, process x block; block_s has the slowest. The processes run one
     # step together or, with lever.trainings, train separately at the same time. (): one process
     process_block_s: tuple[tuple[Positive, ...], ...] = ()
-    counted: int = 0  # updates counted by the state over all blocks; 0 in older records, and if the state has no count
-    warmup_steps: int = 0  # steps per warm-up block; 0 in older records: K
+    # Updates counted by the state over all blocks; 0 in older records, and if the state has no count
+    counted: Count = 0
+    warmup_steps: Count = 0  # steps per warm-up block; 0 in older records: K
     kind: Literal["round"] = "round"
 
     def validate(self) -> None:

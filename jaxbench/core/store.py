@@ -8,79 +8,32 @@ hash.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import errno
 import fcntl
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from functools import partial
 from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO, TypeVar, cast
+from typing import Any
 
 from jaxbench.core import schema
 from jaxbench.errors import UserError
 from jaxbench.records import identity
-from jaxbench.records.documents import SHA256, decode, digest, flatten
+from jaxbench.records.documents import SHA256, decode, digest, flatten, sealed, unsealed
 from jaxbench.records.manifest import Manifest
+from jaxbench.records.reading import read_json, read_lines
 
 RECORDS = "records.jsonl"
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
 LOCK = ".lock"
+_RESTORE = "restore it, or choose a new --workdir."
 LAUNCH = "launch.json"  # marks a folder of launched jobs, each with its own run folder: records/launched.py
-T = TypeVar("T")
-
-
-def read_json(path: Path, decoded: Callable[[Any], T], advice: str) -> T:
-    """`decoded` of the JSON in a file, such as `partial(decode, Kind)` or `dict`.
-
-    Raises UserError, which names the file, the fault and the advice, if the file cannot be read, is not JSON, or if
-    `decoded` raises KeyError, TypeError, AttributeError or ValueError.
-    """
-    try:
-        return decoded(json.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}): {advice}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise damaged(path, error, advice) from error
-
-
-def read_document(path: Path, kind: str, version: int, fields: Collection[str], advice: str) -> dict[str, Any]:
-    """A JSON object that names its kind and version, and has these fields. Raises UserError as `read_json` does."""
-
-    def decoded(value: Any) -> dict[str, Any]:
-        document = decode(dict[str, Any], value)
-        if (document.get("kind"), document.get("schema")) != (kind, version):
-            raise UserError(f"'{path}' is not a {kind} of this version: {advice}")
-        if missing := {*fields} - document.keys():
-            raise KeyError(min(missing))
-        return document
-
-    return read_json(path, decoded, advice)
-
-
-def read_lines(path: Path, decoded: Callable[[Any], T], advice: str) -> Iterator[T]:
-    """`decoded` of each line of a file of JSON lines. A last line without its end is skipped.
-
-    Raises UserError as `read_json` does, with the number of the line.
-    """
-    with open(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield decoded(json.loads(line))
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise damaged(f"{path}, line {number}", error, advice) from error
-
-
-def damaged(where: Path | str, error: Exception, advice: str) -> UserError:
-    """The error for a file or line that is not what jaxbench wrote. advice: what to do, as the end of a sentence."""
-    fault = f"no field {error}" if isinstance(error, KeyError) else str(error)
-    return UserError(f"{where} is damaged ({fault}): {advice}")
 
 
 def write_atomic(path: Path, text: str | bytes) -> None:
@@ -106,19 +59,52 @@ def write_json(path: Path, value: Any) -> None:
     write_atomic(path, json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
-def lock_folder(folder: Path) -> TextIO:
-    """Locks `folder` against other processes until the returned file is closed, or this process ends.
+def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
+    """Writes `manifest.json` with its hash, in place of an earlier one."""
+    write_json(folder / MANIFEST, sealed(json.loads(json.dumps(manifest))))  # the hash is of what will be read
+
+
+class FolderLock:
+    """Locks `folder` against other processes until it is closed, or this process ends. As a context it leaves no file
+    behind if the folder is refused (UserError) and had none.
 
     Raises:
       UserError: another process holds the lock.
     """
-    file = open(folder / LOCK, "a", encoding="utf-8")  # the kernel frees the lock of a killed process
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        file.close()
-        raise UserError(f"another process is using '{folder}': wait for it or choose a new --workdir.") from error
-    return file
+
+    def __init__(self, folder: Path):
+        path = folder / LOCK
+        self._path, self._new = path, not path.exists()
+        while True:
+            # The kernel frees the lock of a killed process. A link could lead to a file of another folder.
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                os.close(self._file)
+                raise UserError(
+                    f"another process is using '{folder}': wait for it or choose a new --workdir."
+                ) from error
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(self._file), os.stat(path)):
+                    return
+            os.close(self._file)  # a process that was refused has removed it in between
+
+    def close(self, *, refused: bool = False) -> None:
+        if refused and self._new:
+            self._path.unlink(missing_ok=True)  # while it is locked
+        os.close(self._file)
+
+    def __enter__(self) -> FolderLock:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.close(refused=isinstance(error, UserError))
+
+
+def lock_folder(folder: Path) -> FolderLock:
+    """Locks a folder; see `FolderLock`."""
+    return FolderLock(folder)
 
 
 class RunFolder:
@@ -131,7 +117,7 @@ class RunFolder:
         self.path = Path(path)
         self.notes: list[str] = []  # sentences to show, such as a repaired file
         self._file: FileIO | None = None
-        self._lock: TextIO | None = None
+        self._lock: FolderLock | None = None
         self._hash = ""  # of the last record
         self._first: dict[str, schema.PointRecord | schema.CaseRecord] = {}  # by point; says which model it measures
 
@@ -159,6 +145,9 @@ class RunFolder:
             run.close()
             raise UserError(f"cannot write to '{run.path}' ({error.strerror}): choose another --workdir.") from error
         except UserError:
+            if run._lock is not None:
+                run._lock.close(refused=True)
+                run._lock = None
             run.close()
             raise
         return run
@@ -241,16 +230,15 @@ class RunFolder:
         self._file = self._lock = None
 
     def config(self) -> dict[str, Any]:
-        return self._json(CONFIG)
+        return read_json(self._file_of_run(CONFIG), partial(decode, dict[str, Any]), _RESTORE)
 
     def manifest(self) -> Manifest:
-        return cast(Manifest, self._json(MANIFEST))
+        return read_json(self._file_of_run(MANIFEST), lambda value: decode(Manifest, unsealed(value)), _RESTORE)
 
-    def _json(self, name: str) -> dict[str, Any]:
-        path = self.path / name
-        if not path.exists():
+    def _file_of_run(self, name: str) -> Path:
+        if not (path := self.path / name).exists():
             raise UserError(f"'{self.path}' is not a run folder: it has no {name}.")
-        return read_json(path, partial(decode, dict[str, Any]), "restore it, or choose a new --workdir.")
+        return path
 
     def records(self) -> list[schema.Record]:
         """Reads all records. An unfinished last line is skipped, with a note.

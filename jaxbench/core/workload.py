@@ -131,6 +131,8 @@ class TrainWorkload:
         a step of G examples takes G flops_per_example + G^2 flops_per_pair.
       masked_flops_per_example: FLOPs of products with a masked-out result. `flops_per_example` leaves them out, while
         common formulas count them (docs/metrics, FLOPs of attention).
+      padding_flops_per_example: FLOPs of products with padding, such as empty places of experts or zeros in a kernel.
+        `flops_per_example` leaves them out, and a platform may do without them.
       unit: the name of an example in a throughput ("images").
       tokens: predicted tokens of an example, padding included, for a throughput in tokens; 0: not a sequence.
       data: the real data, or a function that loads it: a Dataset, or another form that `data.own` reads, such as a
@@ -150,6 +152,8 @@ class TrainWorkload:
         None: 1.
       independent: for a model with state, whether examples on different devices are independent, as with per-device
         batch statistics: the gradient is then the mean of the per-device gradients.
+      least: the number of examples to trace with where any number would do; more than 1 for a model that cannot take
+        one example, such as a normalization over groups of 8 (`inspection.with_least`).
       sent: the key of the only parameters for which devices reduce gradients; "": they reduce all. Algorithms that sum
         over rows, such as k-means, need it: only their sums travel, as gradients (`workloads.sums.adapt`).
     """
@@ -162,6 +166,7 @@ class TrainWorkload:
     flops_per_example: float | None = None
     flops_per_pair: float = 0.0
     masked_flops_per_example: float = 0.0
+    padding_flops_per_example: float = 0.0
     unit: str = "examples"
     tokens: int = 0
     data: PyTree = None
@@ -176,6 +181,7 @@ class TrainWorkload:
     micro_batches: int = 1
     loss_scale: Callable[[PyTree], jax.Array] | None = None
     independent: bool = False
+    least: int = 1
     sent: str = ""
 
     def reduced(self, params: PyTree) -> PyTree:
@@ -202,6 +208,10 @@ class TrainWorkload:
         """`loss` with its value and its metrics as scalars: means over the given examples."""
         loss, (model_state, metrics) = self.loss(params, model_state, batch, key)
         return weighted.value(loss), (model_state, {name: weighted.value(x) for name, x in metrics.items()})
+
+    def traceable(self, examples: int) -> int:
+        """`examples`, or `least` for a model that cannot take just any number."""
+        return examples if self.least == 1 else self.least
 
     def batch_avals(self, batch: int) -> dict[str, jax.ShapeDtypeStruct]:
         """The shapes and dtypes of a batch, to trace and compile without data."""

@@ -62,6 +62,8 @@ def capture(platform: str) -> Machine:
     if platform != "auto":
         start.require(platform)
     devices = jax.local_devices()
+    if devices[0].platform == "gpu" and (ids := _gpu_ids()):
+        found["gpus"] = ids
     return {
         "platform": devices[0].platform,
         "device_kind": devices[0].device_kind,
@@ -121,6 +123,16 @@ def git(folder: Path, *words: str) -> str:
     child = {name: value for name, value in os.environ.items() if name not in OF_A_HOOK}
     command = ["git", "-C", str(folder), *words]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30, env=child).stdout.strip()
+
+
+def _gpu_ids() -> list[str]:
+    """The ids that NVIDIA's driver gives to the GPUs of this process; [] without its tool. They name the board."""
+    command = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(command, check=True, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return sorted(answer.stdout.split())
 
 
 def _cpu_model() -> str:

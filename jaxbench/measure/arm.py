@@ -69,7 +69,8 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
         raise UserError(f"'{workload.name}' is your own step, not a model: use jaxbench run, try or forecast.")
     if not isinstance(workload, TrainWorkload):
         raise UserError(f"build(config) of '{experiment}' returned {type(workload).__name__}, not a TrainWorkload.")
-    return dataclasses.replace(workload, init=pure.either_form(workload.init), loss=pure.either_form(workload.loss))
+    workload = dataclasses.replace(workload, init=pure.either_form(workload.init), loss=pure.either_form(workload.loss))
+    return inspection.with_least(workload, config.batch)
 
 
 def inspected(config: ConfigDict, experiment: str) -> TrainWorkload:

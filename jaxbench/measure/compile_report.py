@@ -17,13 +17,16 @@ import jax
 
 from jaxbench.core.expected_communication import gradient_bytes
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.schema import ATTENTIONS, CompileReport
+from jaxbench.core.schema import ATTENTIONS, CompileReport, StepWork
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
+from jaxbench.parallel.layout import canonical_avals
+from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads import flops
+from jaxbench.workloads.flops import Products
 from jaxbench.workloads.jaxprs import equations
 
 LOAD_EVENT = "/jax/compilation_cache/cache_hits"  # JAX records one for each program that the cache has
@@ -38,6 +41,7 @@ class CompiledStep:
 
     hlo: the text of the optimized module. inputs: the shapes and shardings of the state and batch that it takes.
     host_calls: its requests to the host. loaded: it came from the compilation cache, so its time is no compile time.
+    work: what it does, as far as its text and its jaxpr say.
     """
 
     call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]]
@@ -46,6 +50,7 @@ class CompiledStep:
     inputs: tuple[TrainState, Batch] | None = None
     host_calls: tuple[str, ...] = ()
     loaded: bool = False
+    work: StepWork = StepWork()
 
     @property
     def text(self) -> str:
@@ -64,50 +69,76 @@ def with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepWork:
+class StatedWork:
     """The numbers of a step that no compiler knows. flops: of the global batch; None: those of the compiled products.
 
-    gradient_bytes: that data parallelism must reduce; None: unknown."""
+    gradient_bytes: that data parallelism must reduce. model: the products of the model. None: unknown.
+    """
 
     parameters: int = 0
     flops: float | None = None
     gradient_bytes: int | None = None
+    model: Products | None = None
 
     @classmethod
-    def of(cls, workload: TrainWorkload, global_batch: int, devices: int) -> StepWork:
+    def of(
+        cls, workload: TrainWorkload, global_batch: int, devices: int, part: str = "step", *, count: bool = True
+    ) -> StatedWork:
+        """part: of the step, a value of the lever. count: the model's products, which takes up to seconds; without a
+        formula they are counted anyway."""
         params, _ = jax.eval_shape(workload.init, KEY)
+        formula, model = workload.flops_per_example is not None, None
+        stated = example_flops(workload, global_batch) * global_batch if formula else None
+        if count or not formula:
+            # Gradients that the optimizer does not use are not computed, as under the lever `freeze`.
+            updates = part in ("step", "local")
+            unused = unused_gradients(workload, canonical_avals(workload)) if updates else frozenset[int]()
+            model = flops.of_workload(workload, global_batch, part, unused=unused, devices=devices)
+            if stated and (unused or part in ("forward", "inference")):  # the formula is of a step that trains all
+                whole = flops.of_workload(workload, global_batch).total
+                stated *= model.total / whole if whole else 1.0
         return cls(
             parameters=sum(leaf.size for leaf in jax.tree.leaves(params)),
-            flops=example_flops(workload, global_batch) * global_batch,
+            flops=stated,
             gradient_bytes=gradient_bytes(workload.reduced(params), devices),
+            model=model,
         )
 
+    def flops_of(self, work: StepWork) -> float:
+        """The FLOPs of a step: those that are stated, else those of the model's products that the step has."""
+        if self.flops is not None:
+            return self.flops
+        if self.model is None:
+            return sum(work.product_flops.values())
+        return self.model.total if work.model_flops is None else work.model_flops
 
-def _avals(workload: TrainWorkload | StepWork, program: Program, global_batch: int) -> tuple[PyTree, PyTree]:
+
+def _avals(workload: TrainWorkload | StatedWork, program: Program, global_batch: int) -> tuple[PyTree, PyTree]:
     if program.avals is not None:
         return program.avals()
     state = with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)
-    if isinstance(workload, StepWork):  # a program without a batch
+    if isinstance(workload, StatedWork):  # a program without a batch
         return state, {}
     batch = jax.eval_shape(program.put, workload.batch_avals(global_batch))  # it may add an axis of devices
     return state, with_sharding(batch, program.batch_sharding)
 
 
 def compile_step(
-    workload: TrainWorkload | StepWork, program: Program, global_batch: int, *, options: dict[str, Any] | None = None,
-    asked: int | None = None, clock: Callable[[], float] = time.perf_counter,
+    workload: TrainWorkload | StatedWork, program: Program, global_batch: int, *, options: dict[str, Any] | None = None,
+    asked: int | None = None, stated: StatedWork | None = None, clock: Callable[[], float] = time.perf_counter,
 ) -> CompiledStep:  # fmt: skip
     """Traces, lowers and compiles `program.step` for a batch of `global_batch` examples; runs nothing.
 
     workload: or its numbers, for a program that has its own `avals`. options: compiler options. asked: the number of
-    devices of the point; None: the size of the mesh. clock: seconds.
+    devices of the point; None: the size of the mesh. stated: of the workload, if it is known already. clock: seconds.
     """
     devices = program.mesh.size
+    # Outside of the context: with explicit sharding, some operations cannot be traced without a layout.
+    if isinstance(workload, StatedWork):
+        stated = workload
+    elif stated is None:
+        stated = StatedWork.of(workload, global_batch, asked or devices)
     with program.context():
-        if isinstance(workload, StepWork):
-            work = workload
-        else:
-            work = StepWork.of(workload, global_batch, asked or devices)
         state, batch = _avals(workload, program, global_batch)
         start = clock()  # after the shapes are known: they are no part of tracing
         trace = getattr(program.step, "trace", None)  # a pmapped function cannot be traced separately from its lowering
@@ -124,16 +155,17 @@ def compile_step(
     # XLA's own count omits products that its CPU compiler hands to a library, so the text is counted, too.
     counted = operations.count(module)
     products = None if counted is None else counted * devices  # the text is the program of one device
+    work = work_of(None if traced is None else traced.jaxpr.jaxpr, stated, products, devices, batch)
     report = CompileReport(
         trace_s=traced_at - start if trace else None,
         lower_s=lowered_at - traced_at,
         compile_s=compiled_at - lowered_at,
         first_run_s=0.0,  # filled in by the bench, which runs it
-        parameters=work.parameters,
-        flops_per_step=(products or 0.0) if work.flops is None else work.flops,
+        parameters=stated.parameters,
+        flops_per_step=stated.flops_of(work),
         compiler_flops_per_step=_counted(compiled, "flops", devices),
         collectives=collective_counts.count(module, program.mesh.shape),
-        expected_gradient_bytes=work.gradient_bytes,
+        expected_gradient_bytes=stated.gradient_bytes,
         argument_bytes=memory.argument_size_in_bytes,
         output_bytes=memory.output_size_in_bytes,
         temp_bytes=memory.temp_size_in_bytes,
@@ -149,7 +181,36 @@ def compile_step(
     )
     names = callback_names(traced.jaxpr) if traced is not None else {}
     host_calls = operations.host_calls(module, names, platform=program.mesh.devices.flat[0].platform)
-    return CompiledStep(compiled, report, hlo, (state, batch), host_calls, loaded=bool(loaded))
+    return CompiledStep(compiled, report, hlo, (state, batch), host_calls, bool(loaded), work)
+
+
+def work_of(jaxpr: Any, stated: StatedWork, products: float | None, devices: int, batch: PyTree) -> StepWork:
+    """What a step does according to its jaxpr and its text.
+
+    jaxpr: None for a pmapped step, which has none apart from its model's. products: FLOPs of the products in the
+    compiled text, all devices; None: unknown. batch: the last arguments of the step.
+    """
+    if jaxpr is not None:
+        written = flops.products(jaxpr, devices=devices)
+    else:
+        written = stated.model or Products({})
+    total = written.total if products is None else products
+    paths = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in jax.tree.leaves_with_path(batch)]
+    read = flops.used_inputs(jaxpr)[-len(paths) :] if paths and jaxpr is not None else [True] * len(paths)
+    idle = tuple(path for path, is_read in zip(paths, read, strict=True) if not is_read)
+    counted = products is not None and not written.opaque
+    model = stated.model.total if stated.model is not None and stated.model.all_counted else None
+    if model is not None and counted:  # XLA leaves out a product that is written twice, or has constant factors
+        model = min(model, total + written.vectors)
+    return StepWork(
+        product_flops={dtype: share * total for dtype, share in written.shares.items()},
+        all_products_counted=counted,
+        vector_flops=written.vectors,
+        model_flops=model,
+        recomputes=jaxpr is not None and flops.recomputes(jaxpr),
+        reads_batch=False if idle and len(idle) == len(paths) else None,
+        idle_fields=idle,
+    )
 
 
 @contextlib.contextmanager
@@ -180,16 +241,16 @@ def callback_names(jaxpr: Any) -> dict[str, list[str]]:
     return names
 
 
-def example_flops(workload: TrainWorkload, global_batch: int = 1) -> float:
+def example_flops(workload: TrainWorkload, global_batch: int | None = None) -> float:
     """FLOPs of one example in a batch, by the workload's own formula.
 
-    Without a formula they are counted from the products in the jaxpr of the gradient.
+    Without a formula they are counted from the products in the jaxpr of the gradient, without recomputation.
+    global_batch: None: the fewest examples that the model can take.
     """
+    global_batch = global_batch or workload.least
     if workload.flops_per_example is not None:
         return workload.flops_per_example + global_batch * workload.flops_per_pair
-    params, model_state = jax.eval_shape(workload.init, KEY)
-    gradient = jax.value_and_grad(workload.mean_loss, has_aux=True)
-    return flops.count(gradient, params, model_state, workload.batch_avals(global_batch), KEY) / global_batch
+    return flops.of_workload(workload, global_batch).total / global_batch
 
 
 def peak_bytes(memory: Any) -> int:

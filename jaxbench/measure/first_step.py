@@ -55,11 +55,12 @@ def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: 
 
     Args:
       key: the run's, uint32 (2,).
-      batch: of the check; the first EXAMPLES are used.
+      batch: of the check; the first EXAMPLES are used, or all for a model that cannot take just any number.
     """
     workload = dataclasses.replace(workload, micro_batches=1)  # EXAMPLES may not divide into micro-batches
     # Through the host, because the batch may lie on other devices.
-    batch = jax.device_put(jax.device_get(jax.tree.map(lambda x: x[:EXAMPLES], batch)), device)
+    some = EXAMPLES if workload.least == 1 else None
+    batch = jax.device_put(jax.device_get(jax.tree.map(lambda x: x[:some], batch)), device)
     with jax.default_device(device):
         state = jit_once(lambda k: create_state(workload, k))(key)
         grads, model_state, metrics = jit_once(lambda s, b: gradients(workload, s, b))(state, batch)

@@ -1,21 +1,29 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Classifies a loss by how it averages over examples: evaluates it on a few examples, all together and in two halves.
+"""Classifies a loss by how it averages over examples: evaluates it on a batch, all together and in two halves.
 
     a mean over examples         the mean over equal parts equals the loss of the whole batch
     a weighted mean              it does not, but the loss returns its total and weight, which add up over parts
+    a weighted mean of parts     the weights do not add up, for example a number of positives that is at least 1
     a hidden weighted mean       weights that depend only on the examples, but the loss returns one number, sum / sum
     across examples              an example's loss depends on the others: contrastive losses, batch normalization
+    a gradient across examples   the loss is a mean, but its gradient is not: weights from the batch, a clipped backward
     a sum                        the losses of parts add up
+    a fixed number of examples   the model cannot take half of the batch
 
 Random draws would hide the answer, so the loss is evaluated with draws that are the same for every row of an array.
 Parameters are perturbed, because with their initial values many models predict the same for every example.
 
+The batch has as many examples as that of the config, because a loss of the 16 hardest examples is a mean for fewer. If
+that takes too long, it has fewer (`affordable`), and the result says how many.
+
 The same evaluations show whether the states of the parts combine to the state of the whole batch, and which fields of
-an example the loss depends on.
+an example the loss depends on. `example_gradients` shows which examples have a gradient.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,26 +34,36 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
-from jaxbench.core import weighted
+from jaxbench import discovery
+from jaxbench.core import expected_communication, weighted
 from jaxbench.core.expected_communication import asks_others
 from jaxbench.core.program import jit_initial, jit_once
 from jaxbench.core.reference import StateMaker, state_maker
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.errors import UserError
+from jaxbench.measure import example_gradients
 from jaxbench.measure.compile_report import example_flops
-from jaxbench.workloads import jaxprs, sharding_context
+from jaxbench.workloads import inspection, jaxprs, sharding_context
 from jaxbench.workloads.jaxprs import aval_of, equations
 from jaxbench.workloads.levers import not_frozen
-from jaxbench.workloads.rng_keys import PARTS, together
+from jaxbench.workloads.rng_keys import PARTS, map_parts, together
 
-# Two in each half: with one, statistics over a half, such as batch normalization's, would be degenerate.
+# The fewest examples. Two in each half: with one, statistics over a half, such as batch normalization's, would be
+# degenerate.
 EXAMPLES = 4
+# The most FLOPs of the evaluations, and of the gradients of single examples, with more examples than the fewest: a
+# second or two on a CPU.
+AFFORDABLE = {"cpu": 4e9}
+AFFORDABLE_ELSEWHERE = 4e11
+AFFORDABLE_BYTES = 2**27  # of the batch that is drawn
 # The rounding error of a loss, relative: float32 sums in another order differ by about 1e-6. Two correct values differ
 # by at most SAME times the rounding error of the loss. A different formula differs by percents.
 ROUNDING, SAME = 2.5e-5, 4
 MOVED = 0.1  # perturbation of a parameter, as a share of its root mean square
 
-MEAN, WEIGHTED, HIDDEN, ACROSS, SUM, PARTLY, CONSTANT, NO_NUMBER, UNTRIED = (
-    *("a mean over examples", "a weighted mean", "a hidden weighted mean", "across examples"),
+MEAN, WEIGHTED, UNEVEN, HIDDEN, ACROSS, BACKWARD, FIXED, SUM, PARTLY, CONSTANT, NO_NUMBER, UNTRIED = (
+    *("a mean over examples", "a weighted mean", "a weighted mean of parts", "a hidden weighted mean"),
+    *("across examples", "a gradient across examples", "a loss of a fixed number of examples"),
     *("a sum over examples", "a loss of some examples", "independent of the batch", "not a number", "not looked for"),
 )
 
@@ -56,16 +74,22 @@ class LossKind:
 
     name: one of the constants above. gathers: the loss gathers the examples of the other parts itself
     (`sharding_context.gathered`, statistics of the global batch), so it is correct in parts too unless its name says
-    no. ignored: the indices, out of EXAMPLES, of the examples that it does not use. unread: the fields of an example
-    that do not change it. state: the paths of the model's state for which the states of the parts do not combine to
-    that of the whole batch (`rng_keys.together`).
+    no. examples: how many it was evaluated on. ignored: the indices of the examples that it does not use. unread: the
+    fields of an example that do not change it. state: the paths of the model's state for which the states of the parts
+    do not combine to that of the whole batch (`rng_keys.together`). single: how many examples were replaced one by one
+    to see whether they have a gradient; 0: none. without: how many of these have none. never: the indices where no
+    example has one.
     """
 
     name: str
     gathers: bool = False
+    examples: int = EXAMPLES
     ignored: tuple[int, ...] = ()
     unread: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
+    single: int = 0
+    without: int = 0
+    never: tuple[int, ...] = ()
 
     @property
     def in_parts(self) -> bool:
@@ -74,26 +98,88 @@ class LossKind:
 
     @property
     def label(self) -> str:
-        unread = f"; it does not depend on {', '.join(map(repr, self.unread))}" if self.unread else ""
-        return f"{self.name}, gathered{unread}" if self.gathers else f"{self.name}{unread}"
+        unread = f"; it does not depend on {_quoted(self.unread)}" if self.unread else ""
+        # An example that lacks a gradient for its values may have one with those that replaced them.
+        least = "at least " if self.without > len(self.never) else ""
+        without = f"; {least}{self.without} of {self.single} examples have no gradient" if self.without else ""
+        return f"{self.name}{', gathered' if self.gathers else ''}{unread}{without}"
+
+    @property
+    def described(self) -> str:
+        """`label`, and how many examples were tried."""
+        if self.name == UNTRIED:
+            return self.label
+        state = f"; not a mean over examples: the state {_quoted(self.state)}" if self.state else ""
+        single = f", {self.single} of them one by one" if self.single and self.single != self.examples else ""
+        return f"{self.label}{state}; tried with {self.examples} examples{single}"
 
     @classmethod
     def of(cls, label: str) -> LossKind:
-        """Reads a `label` back, as far as needed to know whether the loss may be computed in parts."""
+        """Reads a `label` or `described` back, as far as it says what the LossKind was."""
         name = label.split("; ")[0]
-        return cls(name=name.removesuffix(", gathered"), gathers=name.endswith(", gathered"))
+        without = re.search(r"; (?:at least )?(\d+) of (\d+) examples have no gradient", label)
+        tried = re.search(r"; tried with (\d+) examples(?:, (\d+) of them one by one)?", label)
+
+        def names(after: str) -> tuple[str, ...]:
+            found = re.search(rf"; {after} ('.*?')(?:; |$)", label)
+            return tuple(found[1][1:-1].split("', '")) if found else ()
+
+        return cls(
+            unread=names("it does not depend on"),
+            state=names("not a mean over examples: the state"),
+            name=name.removesuffix(", gathered"),
+            gathers=name.endswith(", gathered"),
+            examples=int(tried[1]) if tried else EXAMPLES,
+            single=int(without[2]) if without else int(tried[2] or tried[1]) if tried else 0,
+            without=int(without[1]) if without else 0,
+        )
 
 
-def flops(workload: TrainWorkload) -> float:
-    """FLOPs of `find` for a loss that is a mean: 2 x EXAMPLES forward passes for each of three batches and each field.
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def flops(workload: TrainWorkload, examples: int = EXAMPLES) -> float:
+    """FLOPs of `find` for a loss that is a mean: 2 x `examples` forward passes for each of three batches and each
+    field.
 
     A loss of another kind costs more.
     """
-    return 2 * (3 + len(workload.example)) * EXAMPLES * example_flops(workload) / 3
+    return 2 * (3 + len(workload.example)) * examples * example_flops(workload) / 3
 
 
-def find(workload: TrainWorkload, *, device: jax.Device, make: StateMaker | None = None) -> LossKind:
-    """Evaluates the loss on EXAMPLES examples a few times, forward only. make: the workload's `state_maker`."""
+def affordable(workload: TrainWorkload, batch: int, platform: str) -> int:
+    """How many examples of a batch of `batch` can be evaluated in a few seconds: even, and at least EXAMPLES.
+
+    A model that cannot take just any number of examples gets all of them.
+    """
+    if workload.least > 1:
+        return batch
+    limit = AFFORDABLE.get(platform, AFFORDABLE_ELSEWHERE)
+    each = flops(workload, 1)
+    size = sum(math.prod(field.shape) * jnp.dtype(field.dtype).itemsize for field in workload.example.values())
+
+    def fits(examples: int) -> bool:
+        return examples * each <= limit and 2 * examples * size <= AFFORDABLE_BYTES
+
+    return _halved(batch, fits)
+
+
+def _halved(examples: int, fits: Callable[[int], bool]) -> int:
+    """`examples`, halved until they fit: even, and at least EXAMPLES."""
+    examples -= examples % 2
+    while examples > EXAMPLES and not fits(examples):
+        examples = examples // 4 * 2
+    return max(examples, EXAMPLES)
+
+
+def find(
+    workload: TrainWorkload, *, device: jax.Device, make: StateMaker | None = None, examples: int = EXAMPLES
+) -> LossKind:
+    """Evaluates the loss a few times, forward only, and its gradient for each of some examples.
+
+    make: the workload's `state_maker`. examples: of the batch; even, unless the model takes only this number.
+    """
     # Before the precision changes, which would compile the initial values again.
     with jax.default_device(device):
         start = (make or state_maker(workload))(jax.random.PRNGKey(0))
@@ -103,9 +189,14 @@ def find(workload: TrainWorkload, *, device: jax.Device, make: StateMaker | None
         params = jit_initial(lambda params: [_moved(params, seed) for seed in (1, 2)])(start.params)
         model_state = start.model_state
         del start  # the optimizer's state would hold its memory
-        drawn = jax.device_get(draw(jax.random.PRNGKey(1), 2 * EXAMPLES))
+        drawn = jax.device_get(draw(jax.random.PRNGKey(1), 2 * examples))
         batch, more, padded = _batches(workload, drawn)
-        values, rounding = _alike(partial(_values, workload, model_state), params[0], batch)
+        traced = _traced(workload, model_state, params[0], batch)
+        if isinstance(traced, LossKind):
+            return traced
+        if traced is None:  # it fails for this half, which may be a fault: few examples show the kind
+            return find(workload, device=device, make=make)
+        values, rounding = traced
         evaluate = jit_once(values)
 
         def evaluated(batch: Batch) -> list[Values]:
@@ -113,31 +204,149 @@ def find(workload: TrainWorkload, *, device: jax.Device, make: StateMaker | None
 
         first = jax.device_get([evaluate(params[0], each) for each in (batch, more, padded)])
         if not np.all(np.isfinite([values.whole for values in first])):
-            return LossKind(name=NO_NUMBER)
+            return LossKind(name=NO_NUMBER, examples=examples)
         unread = _unread(workload, drawn, evaluate, params, model_state)
         if set(unread) == {*workload.example}:
-            return LossKind(name=CONSTANT)
+            return LossKind(name=CONSTANT, examples=examples)
         state = tuple(path for path in first[0].state if any(not v.state[path] <= SAME * rounding for v in first))
         about: dict[str, Any] = {"gathers": asks_others(workload), "unread": unread, "state": state}
+        about["examples"] = examples
+        gradients, halves_agree = _gradients(
+            workload,
+            params[0],
+            model_state,
+            batch,
+            more,
+            unread=unread,
+            gathers=about["gathers"],
+            rounding=rounding,
+            platform=device.platform,
+        )
+        about |= gradients
         # Three batches, because halves of one batch can agree by chance, for example if they have the same number of
         # tokens.
         if all(_same(values.whole, values.together, rounding) for values in first):
+            if about["gathers"]:
+                return LossKind(name=ACROSS, **about)
             loss, _ = jax.eval_shape(workload.loss, params[0], model_state, batch, KEY)
-            name = ACROSS if about["gathers"] else WEIGHTED if weighted.is_weighted(loss) else MEAN
-            return LossKind(name=name, **about)
+            if not weighted.is_weighted(loss):
+                return LossKind(name=MEAN if halves_agree(0.5) else BACKWARD, **about)
+            add_up = _weights_add_up(workload, params[0], model_state, [batch, more])
+            return LossKind(name=(WEIGHTED if halves_agree(None) else BACKWARD) if add_up else UNEVEN, **about)
         name = _otherwise([evaluated(more), evaluated(padded)], rounding)
+        if name == HIDDEN and not halves_agree(None):
+            name = ACROSS
         if name != ACROSS:
             return LossKind(name=name, **about)
         ignored = _ignored(lambda batch: [float(values.whole) for values in evaluated(batch)], batch, more)
-    return LossKind(name=PARTLY, ignored=ignored) if ignored else LossKind(name=ACROSS, **{**about, "gathers": False})
+    if ignored:
+        return LossKind(name=PARTLY, ignored=ignored, examples=examples)
+    return LossKind(name=ACROSS, **{**about, "gathers": False})
+
+
+def _traced(
+    workload: TrainWorkload, model_state: PyTree, params: PyTree, batch: Batch
+) -> tuple[Callable[..., PyTree], float] | LossKind | None:
+    """`_values` as `_alike` returns it, or the kind of a loss that cannot be evaluated on both halves; None: try fewer.
+
+    Raises UserError for a loss that fails for another reason.
+    """
+    examples = len(jax.tree.leaves(batch)[0])
+    try:
+        with discovery.explaining(f"the loss of '{workload.name}'"):
+            return _alike(partial(_values, workload, model_state), params, batch)
+    except UserError as error:
+        if isinstance(error.__cause__, NameError):  # it gathers, but has an operation that `map_parts` cannot map
+            return LossKind(name=UNTRIED)
+        if _takes_halves(workload, examples) or examples == EXAMPLES:
+            raise
+        return LossKind(name=FIXED, examples=examples) if workload.least > 1 else None
+
+
+def _takes_halves(workload: TrainWorkload, examples: int) -> bool:
+    """Whether the model can be traced with half of the examples."""
+    avals = jax.eval_shape(workload.init, KEY)
+    try:
+        inspection.traced(workload, "loss", *avals, workload.batch_avals(examples // 2), KEY)
+    except UserError:
+        return False
+    return examples % 2 == 0
+
+
+def _gradients(
+    workload: TrainWorkload,
+    params: PyTree,
+    model_state: PyTree,
+    batch: Batch,
+    others: Batch,
+    *,
+    unread: tuple[str, ...],
+    gathers: bool,
+    rounding: float,
+    platform: str,
+) -> tuple[dict[str, Any], Callable[[float | None], bool]]:
+    """(the fields `single`, `without` and `never` of a LossKind; whether gradients of halves average to the whole).
+
+    The latter takes the weight of the first half; None: any. As many examples are used as can be afforded.
+    """
+    examples, limit = len(jax.tree.leaves(batch)[0]), AFFORDABLE.get(platform, AFFORDABLE_ELSEWHERE)
+    each = example_flops(workload)
+    single = examples
+    if workload.least == 1:
+        single = _halved(examples, lambda count: count * (count + 1) * each <= limit)
+    elif examples * (examples + 1) * each > limit:  # it takes no smaller batch
+        return {}, lambda share: True
+    some, more = ({name: x[:single] for name, x in given.items()} for given in (batch, others))
+    # With its own draws: with equal ones, a loss that drops examples at random drops all or none.
+    compiled = jit_once(partial(example_gradients.look_at, workload, model_state))
+
+    def look(batch: Batch, seed: int) -> example_gradients.Gradient:
+        bits, sums, norm = jax.device_get(compiled(params, batch, jax.random.PRNGKey(seed)))
+        return example_gradients.Gradient(bits=int(bits), sums=sums, norm=float(norm))
+
+    draws = expected_communication.draws(workload)
+    found = example_gradients.find(look, some, more, unread=unread, draws=draws)
+
+    def halves_agree(share: float | None) -> bool:
+        # Places without a gradient already say why halves differ, and draws differ by place.
+        if gathers or found.never or draws:
+            return True
+        # Two batches, because halves of one can agree by chance.
+        return all(
+            example_gradients.mean_of_halves(look, batch, share=share, rounding=rounding) for batch in (some, more)
+        )
+
+    return {"single": single, "without": len(found.without), "never": found.never}, halves_agree
+
+
+def _weights_add_up(workload: TrainWorkload, params: PyTree, model_state: PyTree, batches: list[Batch]) -> bool:
+    """Whether the weight of a batch is the sum of the weights of its examples."""
+
+    def weights(batch: Batch) -> tuple[jax.Array, jax.Array]:
+        def of(part: Batch) -> jax.Array:
+            loss, _ = workload.loss(params, model_state, part, jax.random.PRNGKey(0))
+            return weighted.float_weights(loss).weight
+
+        def of_part(part: Batch) -> jax.Array:
+            with sharding_context.over(axis=PARTS):
+                return of(part)
+
+        count = len(jax.tree.leaves(batch)[0]) if workload.least == 1 else 2
+        parts = jax.tree.map(lambda x: x.reshape(count, -1, *x.shape[1:]), batch)
+        return of(batch), jnp.sum(map_parts(of_part, (parts,)))
+
+    compiled = jit_once(weights)
+    pairs = [jax.device_get(compiled(batch)) for batch in batches]
+    return all(_same(whole, total, ROUNDING) for whole, total in pairs)
 
 
 def _unread(
     workload: TrainWorkload, drawn: Batch, evaluate: Callable[..., Values], params: list[PyTree], model_state: PyTree
 ) -> tuple[str, ...]:
     """The fields without influence: changing their values changes neither the loss nor its gradient."""
-    batch = {name: x[:EXAMPLES] for name, x in drawn.items()}
-    others = {name: drawn[name][EXAMPLES:] for name in workload.example}
+    examples = len(next(iter(drawn.values()))) // 2
+    batch = {name: x[:examples] for name, x in drawn.items()}
+    others = {name: drawn[name][examples:] for name in workload.example}
     for name, field in workload.example.items():
         if field.classes and field.draw is None and np.array_equal(batch[name], others[name]):
             # Few classes are often drawn equal. The next class is legal and differs.
@@ -168,26 +377,34 @@ def _unread(
 
 
 def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) -> tuple[int, ...]:
-    """The indices of examples that any example of `more` can replace without changing a loss."""
-    whole = losses(batch)
+    """The indices of examples that any other example can replace without changing a loss."""
+    whole, places = losses(batch), range(len(next(iter(batch.values()))))
 
-    def same(i: int, j: int) -> bool:
+    def same(i: int) -> bool:
         other: dict[str, Any] = {
-            name: np.concatenate([x[:i], more[name][j : j + 1], x[i + 1 :]]) for name, x in batch.items()
+            name: np.concatenate([x[:i], more[name][i : i + 1], x[i + 1 :]]) for name, x in batch.items()
         }
         return losses(other) == whole
 
-    # All of `more` are tried, because a single replacement may have the same label.
-    return tuple(i for i in range(EXAMPLES) if all(same(i, j) for j in range(EXAMPLES)))
+    same_here = [i for i in places if same(i)]
+    if not 0 < len(same_here) < len(places):
+        return ()
+    # In other batches, because an easy example may replace another where only the hardest count.
+
+    def bits(batch: Batch, seed: int) -> tuple[float, ...]:
+        return tuple(losses(batch))
+
+    return tuple(example_gradients.without_effect(bits, batch, more, [*batch], same_here))
 
 
 def _batches(workload: TrainWorkload, drawn: Batch) -> tuple[Batch, Batch, Batch]:
-    """Three batches from 2 x EXAMPLES drawn examples (host arrays): some, others, and the others as if padded."""
-    batch = {name: x[:EXAMPLES] for name, x in drawn.items()}
+    """Three batches from twice as many drawn examples (host arrays): some, others, and the others as if padded."""
+    examples = len(next(iter(drawn.values()))) // 2
+    batch = {name: x[:examples] for name, x in drawn.items()}
     labels = [name for name, field in workload.example.items() if not field.shape and np.issubdtype(field.dtype, int)]
     # The others are sorted by label, because two halves with few labels would often look the same.
-    order = np.argsort(drawn[labels[0]], kind="stable") if labels else np.arange(2 * EXAMPLES)
-    more = {name: x[np.roll(order, EXAMPLES // 2)[:EXAMPLES]] for name, x in drawn.items()}
+    order = np.argsort(drawn[labels[0]], kind="stable") if labels else np.arange(2 * examples)
+    more = {name: x[np.roll(order, examples // 2)[:examples]] for name, x in drawn.items()}
     return batch, more, _ending_in_zeros(more)
 
 
@@ -216,7 +433,7 @@ def _values(workload: TrainWorkload, model_state: PyTree, params: PyTree, batch:
         loss, (state, _) = workload.loss(params, model_state, batch, key)
     halves = jax.tree.map(lambda x: x.reshape(2, -1, *x.shape[1:]), batch)
     # A named axis, so that a loss that gathers over devices can gather from the other half, too.
-    each, states = jax.vmap(of_half, axis_name=PARTS)(halves)
+    each, states = map_parts(of_half, (halves,))
     distances = jax.tree.map(lambda x, halves: _distance(x, together(halves)), not_frozen(state), states)
     by_path = {
         jax.tree_util.keystr(at, simple=True, separator="/"): x for at, x in jax.tree.leaves_with_path(distances)
@@ -279,7 +496,7 @@ def _ending_in_zeros(batch: Batch) -> Batch:
     def cut(x: PyTree) -> PyTree:
         if x.ndim < 2:
             return x
-        lengths = np.maximum((np.arange(EXAMPLES) + 1) * x.shape[1] // (EXAMPLES + 1), 1)
+        lengths = np.maximum((np.arange(len(x)) + 1) * x.shape[1] // (len(x) + 1), 1)
         real = np.arange(x.shape[1]) < lengths[:, None]
         return np.where(real.reshape(*real.shape, *[1] * (x.ndim - 2)), x, np.zeros((), x.dtype))
 

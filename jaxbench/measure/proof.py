@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -17,16 +17,30 @@ from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import Verdict
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
-from jaxbench.errors import Unsupported, UserError
+from jaxbench.errors import Unsupported, UserError, present
 from jaxbench.levers import MESH, PART
 from jaxbench.measure import check, loss_kind, memory, rounding
 from jaxbench.measure.arm import Arms
 from jaxbench.measure.compile_report import CompiledStep
-from jaxbench.measure.loss_kind import ACROSS, CONSTANT, EXAMPLES, HIDDEN, PARTLY, SUM, LossKind
+from jaxbench.measure.loss_kind import (
+    ACROSS,
+    BACKWARD,
+    CONSTANT,
+    FIXED,
+    HIDDEN,
+    MEAN,
+    PARTLY,
+    SUM,
+    UNEVEN,
+    WEIGHTED,
+    LossKind,
+)
 from jaxbench.parallel import axes, multihost
 from jaxbench.processes.group import ProcessGroup
+from jaxbench.workloads import inspection
 from jaxbench.workloads.levers import stateful
 
+MOST_RUNS = 5  # of consecutive examples that a message lists
 MAX_CPU_FLOPS = 1e12  # FLOPs of a step; a larger unoptimized program would delay the run
 
 
@@ -34,15 +48,16 @@ class Proof:
     """Judges the points of one experiment.
 
     own: the experiment is one of the suite's, which must not communicate more than necessary. keep: keep the references
-    (results of one device) of all points, not only of the newest one, if memory allows.
+    (results of one device) of all points, not only of the newest one, if memory allows. batch: the number of examples
+    of the config, with which the kind of the loss is found if that can be afforded.
     """
 
     def __init__(
         self, arms: Arms, plain: TrainWorkload, devices: list[jax.Device], key: jax.Array, *,
-        own: bool, keep: bool = False,
+        own: bool, keep: bool = False, batch: int = loss_kind.EXAMPLES,
     ):  # fmt: skip
         self.arms, self.plain, self.devices, self.key, self.own, self.keep = arms, plain, devices, key, own, keep
-        self.device = multihost.first_here(devices)
+        self.batch, self.device = batch, multihost.first_here(devices)
         self._references: dict[tuple[Any, ...], references.Reference] = {}  # by everything that changes the result
         self._timed: dict[tuple[Any, ...], references.Reference] = {}  # of all points, without their arrays
         # By identity: `Arms` makes each workload once, and its functions have no other equality.
@@ -55,11 +70,14 @@ class Proof:
         """The kind of the experiment's loss, which no lever changes. Raises UserError for a loss that is not a mean."""
         # It is not determined on absent devices, for a model that does not fit one device, or if that takes minutes on
         # a CPU. Then only the results show whether a strategy computes the loss incorrectly.
-        slow = self.device.platform == "cpu" and loss_kind.flops(self.plain) > MAX_CPU_FLOPS
+        platform = self.device.platform
+        examples = loss_kind.affordable(self.plain, self.batch, platform)
+        slow = platform == "cpu" and loss_kind.flops(self.plain, examples) > MAX_CPU_FLOPS
         if slow or self.device not in jax.devices():
             return LossKind(name=loss_kind.UNTRIED)
         try:
-            kind = loss_kind.find(self.plain, device=self.device, make=self._maker(self.plain))
+            make = self._maker(self.plain)
+            kind = loss_kind.find(self.plain, device=self.device, make=make, examples=examples)
         except jax.errors.JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
@@ -70,6 +88,11 @@ class Proof:
     def take(self, label: str) -> None:
         """Adopts the kind of the loss, by its `label`, from another process that has accepted it."""
         self.loss_kind = LossKind.of(label)
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The fields of an example that change neither the loss nor its gradient; () if that is unknown."""
+        return self.loss_kind.unread
 
     @functools.cached_property
     def draws(self) -> bool:
@@ -96,13 +119,12 @@ class Proof:
         self, point: Point, grown: int, program: Program, compiled: CompiledStep, batch: Batch
     ) -> tuple[Verdict, ...]:
         """The verdicts on a compiled point before its first round."""
-        assert compiled.inputs is not None
-        asked = self.devices[: point.devices]
+        inputs, asked = present(compiled.inputs), self.devices[: point.devices]
         parts = axes.batch_parts(parallel.mesh_sizes(point.strategy, point.devices, MESH.of(point.levers)))
         return (
             *self._results(point, grown, program, compiled, batch),
             check.judge_host_calls(compiled.host_calls),
-            check.judge_devices(asked, parts, *compiled.inputs, compiled.report.collectives),
+            check.judge_devices(asked, parts, *inputs, compiled.report.collectives),
             check.judge_inputs(batch),
         )
 
@@ -141,8 +163,9 @@ class Proof:
 
         # Both are costly, so they are functions that the checks call only for a program that is near its limits.
         def others() -> Iterator[references.TrainedState]:
-            by = rounding.rounding(workload, self.device.platform)
-            yield from rounding.perturbed(expected, self._initial(workload), batch, by=by)
+            by, start = rounding.rounding(workload, self.device.platform), self._initial(workload)
+            yield from rounding.perturbed(expected, start, batch, by=by)
+            yield from rounding.reordered(expected, start, batch, layout=layout)
 
         parameters = check.judge(actual, expected, workload, platform=self.device.platform, rounding=between_references)
         state = check.judge_state(actual, expected, others(), limit=parameters.limit or 0)
@@ -258,11 +281,47 @@ def require_loss(workload: TrainWorkload, kind: LossKind) -> None:
             "`batch`."
         )
     if kind.name == PARTLY:
-        numbers = ", ".join(str(i + 1) for i in kind.ignored)
         raise UserError(
-            f"the loss of '{workload.name}' does not depend on all its examples: of {EXAMPLES} it ignores number "
-            f"{numbers}. Return the mean over the leading axis of every field of the batch."
+            f"the loss of '{workload.name}' does not depend on all its examples: of {kind.examples} it ignores number "
+            f"{numbers(kind.ignored)}. Return the mean over the leading axis of every field of the batch."
         )
+    # Other kinds may leave examples out on purpose, such as the easy ones: the label of the kind counts them.
+    if kind.never and kind.name in (MEAN, WEIGHTED):
+        raise UserError(
+            f"{len(kind.never)} of {kind.single} examples have no gradient: the loss of '{workload.name}' is "
+            f"{kind.name}, but its gradient is the same for any example as number {numbers(kind.never)} of the batch. "
+            "Without a jax.lax.stop_gradient or a mask that depends on the place in the batch, all examples train."
+        )
+
+
+def numbers(indices: Sequence[int]) -> str:
+    """Indices, ascending from 0, as numbers from 1: "1, 2, 5 to 9 and 20 more"."""
+    runs: list[tuple[int, int]] = []
+    for index in indices:
+        if runs and index == runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], index
+        else:
+            runs.append((index, index))
+    shown = [str(a + 1) if a == b else f"{a + 1}, {b + 1}" if b == a + 1 else f"{a + 1} to {b + 1}" for a, b in runs]
+    rest = sum(b - a + 1 for a, b in runs[MOST_RUNS:])
+    return ", ".join(shown[:MOST_RUNS]) + (f" and {rest} more" if rest else "")
+
+
+def require_examples(workload: TrainWorkload, program: Program, batch: int) -> None:
+    """Raises Unsupported if the model cannot take the number of examples that a device gets at once."""
+    parts = 1 if program.keys is None else program.parts
+    examples = batch // (parts * workload.micro_batches)
+    if workload.least == 1 or examples == batch:
+        return
+    try:
+        inspection.traced(
+            workload, "loss", *jax.eval_shape(workload.init, KEY), workload.batch_avals(examples), KEY, batch=examples
+        )
+    except UserError as error:
+        raise Unsupported(
+            f"'{workload.name}' takes {batch} examples but not {examples}, which a device gets at once: use a larger "
+            f"--config.batch, or --config.strategy=jit_auto ({error})"
+        ) from error
 
 
 def require_micro_batchable(workload: TrainWorkload, program: Program, kind: LossKind) -> None:
@@ -275,7 +334,7 @@ def require_micro_batchable(workload: TrainWorkload, program: Program, kind: Los
             "or a largest value), and each device sees only its part of the batch: compute it from gathered(x), from "
             "jaxbench.workloads, instead of x, or use --config.strategy=jit_auto."
         )
-    if count == 1 or kind.name not in (HIDDEN, ACROSS):
+    if count == 1 or kind.name not in (HIDDEN, UNEVEN, FIXED, BACKWARD, ACROSS):
         return
     if kind.name == ACROSS and kind.gathers and workload.micro_batches == 1:
         return
@@ -286,7 +345,26 @@ def require_micro_batchable(workload: TrainWorkload, program: Program, kind: Los
         raise Unsupported(
             f"the loss of '{workload.name}' divides by the weight of its examples, and the mean of such quotients over "
             f"{pieces} is a different loss: return WeightedMean(total, weight), from jaxbench.workloads, instead of "
-            "total / weight."
+            "total / weight. The weight must be the plain sum of the examples' weights, also where that is 0: then a "
+            "WeightedMean is 0, so it needs no maximum with 1."
+        )
+    if kind.name == UNEVEN:
+        raise Unsupported(
+            f"the WeightedMean of '{workload.name}' has weights that do not add up: the weight of a batch is not the "
+            f"sum of the weights of its examples (a maximum with 1?), so {pieces} give a different loss. Return the "
+            "plain sum, which may be 0: then a WeightedMean is 0."
+        )
+    if kind.name == BACKWARD:
+        raise Unsupported(
+            f"the loss of '{workload.name}' is a mean over examples but its gradient is not: that of {kind.single} "
+            "examples is no mean of the gradients of its halves. A stop_gradient may hide weights that come from the "
+            f"whole batch, or the backward pass clips, so {pieces} give another gradient: use "
+            "--config.strategy=jit_auto."
+        )
+    if kind.name == FIXED:
+        raise Unsupported(
+            f"the model of '{workload.name}' takes {kind.examples} examples but not half of them, so it cannot take "
+            f"{pieces}: use --config.strategy=jit_auto."
         )
     if kind.gathers:
         raise Unsupported(

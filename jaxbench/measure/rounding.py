@@ -2,7 +2,7 @@
 """How much of a difference to one device is only rounding.
 
 `rerun` computes the reference with another program for the same formulas, and `perturbed` with the same program from
-parameters that round otherwise.
+parameters that round otherwise. `reordered` has other orders of the sums over examples.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.core.program import TrainState, jit_once
-from jaxbench.core.reference import BatchLayout, Reference, TrainedState, Updates, initial_state
+from jaxbench.core.reference import BatchLayout, Reference, TrainedState, Updates, initial_state, relative_l2
 from jaxbench.core.workload import KEY, Batch, TrainWorkload
+from jaxbench.errors import present
 from jaxbench.workloads import flops
 
+REORDERED = 2  # orders: in one of them, an array of one number may round the same way by chance
+SAME_LOSS = 0.02  # share of the updates: an order that changes more changes the loss
 PERTURBED = 3  # runs: in one of them, a parameter of one number may round the same way by chance
 
 
@@ -50,7 +53,7 @@ def rerun(
 def rounding(workload: TrainWorkload, platform: str) -> float:
     """`flops.rounding` of the workload's loss."""
     params, model_state = jax.eval_shape(workload.init, KEY)
-    jaxpr = jax.make_jaxpr(workload.mean_loss)(params, model_state, workload.batch_avals(1), KEY).jaxpr
+    jaxpr = jax.make_jaxpr(workload.mean_loss)(params, model_state, workload.batch_avals(workload.least), KEY).jaxpr
     return flops.rounding(jaxpr, platform)
 
 
@@ -70,11 +73,11 @@ def perturbed(expected: Reference, state: TrainState, batch: Batch, *, by: float
     state: the initial state. by: `rounding` of the workload, because a step in bfloat16 does not see the last bit of
     float32.
     """
-    assert expected.updates is not None
+    updates = present(expected.updates)
     for seed in range(PERTURBED):
         random = np.random.default_rng(seed)
         params = jax.tree.map(lambda x, random=random: rounded_otherwise(np.asarray(x), random, by), state.params)
-        result = expected.updates(dataclasses.replace(state, params=params), batch, expected.count)
+        result = updates(dataclasses.replace(state, params=params), batch, expected.count)
 
         def moved(end: np.ndarray, start: np.ndarray, changed: np.ndarray) -> np.ndarray:
             # Only the update counts, which may be smaller than the change of its start.
@@ -82,3 +85,23 @@ def perturbed(expected: Reference, state: TrainState, batch: Batch, *, by: float
             return (end.astype(wide) - changed.astype(wide) + start.astype(wide)).astype(end.dtype)
 
         yield dataclasses.replace(result, params=jax.tree.map(moved, result.params, state.params, params))
+
+
+def reordered(expected: Reference, state: TrainState, batch: Batch, *, layout: BatchLayout) -> Iterator[TrainedState]:
+    """Results of one device with the same programs, and the examples in other orders.
+
+    A gradient that is zero except for rounding, such as that of a bias before a normalization, consists of what its sum
+    over examples rounds away. In 16 bits that depends on the order far more than on the last bits of the parameters.
+    Orders that change more than rounding are left out, such as that of a loss of pairs, or of examples in another part
+    with statistics of its own. There are none if the examples draw random numbers.
+    """
+    updates = present(expected.updates)
+    examples, moved = len(jax.tree.leaves(batch)[0]), relative_l2(expected.start, expected.end.params)
+    random = np.random.default_rng(0)
+    for parts in () if layout.draws or examples % layout.parts else dict.fromkeys((1, layout.parts)):
+        for _ in range(REORDERED):
+            order = np.concatenate([random.permutation(part) for part in np.arange(examples).reshape(parts, -1)])
+            result = updates(state, jax.tree.map(lambda x, order=order: x[order], batch), expected.count)
+            if not relative_l2(result.params, expected.end.params) <= SAME_LOSS * moved:
+                break
+            yield result

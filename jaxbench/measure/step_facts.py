@@ -37,7 +37,11 @@ def memory(program: Program, state: TrainState, batch: Batch, *, gradients: bool
 
 def of_workload(workload: TrainWorkload) -> dict[str, float]:
     """Facts about one example for throughput in tokens and for FLOP formulas; facts with the value 0 are left out."""
-    facts = {"tokens": float(workload.tokens), "masked_flops": workload.masked_flops_per_example}
+    facts = {
+        "tokens": float(workload.tokens),
+        "masked_flops": workload.masked_flops_per_example,
+        "padding_flops": workload.padding_flops_per_example,
+    }
     found = {name: value for name, value in facts.items() if value}
     least = _least_work(workload)
     return found if least == 1 else {**found, "least_work": least}
@@ -55,8 +59,8 @@ def _least_work(workload: TrainWorkload) -> float:
 
     params, model_state = jax.eval_shape(workload.init, KEY)
     opt_state = jax.eval_shape(workload.optimizer.init, params)
-    # Two examples: the share does not depend on their number, and it is only traced.
-    return flops.least_share(update, params, model_state, opt_state, workload.batch_avals(2), KEY)
+    # A few examples: the share does not depend on their number, and it is only traced.
+    return flops.least_share(update, params, model_state, opt_state, workload.batch_avals(workload.traceable(2)), KEY)
 
 
 def held(tree: PyTree, program: Program) -> float:

@@ -37,7 +37,7 @@ from jax.typing import DTypeLike
 
 from jaxbench.core.program import Program, TrainState, create_state, forward, gradients, jit_initial, mean_over, update
 from jaxbench.core.workload import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel import multihost
 from jaxbench.parallel.layout import canonical_avals, flattened, padded
@@ -245,8 +245,7 @@ def build_phases(workload: TrainWorkload, devices: list[jax.Device], part: str, 
 
     def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, PyTree]:
         if part == "inference":
-            assert workload.predict is not None
-            return state, workload.predict(state.params, state.model_state, batch)
+            return state, present(workload.predict)(state.params, state.model_state, batch)
         if part == "forward":
             model_state, metrics = on_device(forward, workload, state, batch)
             # Everything that the next phase would use, or the compiler would drop the work behind it.

@@ -324,7 +324,7 @@ def shared_out(cut: Cut, devices: int, over: str = "fsdp") -> Cut:
     """
     taken, local = {dim for dim, _ in cut.dims}, cut.local
     dims = (dim for dim, length in enumerate(local) if dim not in taken and length and length % devices == 0)
-    if devices == 1:
+    if devices == 1 or not math.prod(local):  # collectives refuse an array of no numbers
         return dataclasses.replace(cut, over=over)
     # Not flattened if a dimension divides: a TPU tiles the last two dimensions, so a flattened matrix is a second copy
     # in memory, and what is gathered from it was sent twice.

@@ -16,6 +16,7 @@ from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
 from jaxbench.core.program import jit_once
 from jaxbench.core.workload import PyTree
+from jaxbench.errors import of_kind
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ def on_host(tree: PyTree) -> PyTree:
     def whole(x: PyTree) -> np.ndarray:
         if isinstance(x, jax.Array) and not (x.is_fully_addressable or x.is_fully_replicated):
             # One by one, so that no device holds more than one whole array at a time.
-            assert isinstance(x.sharding, NamedSharding)
-            x = jit_once(_same, out_shardings=NamedSharding(x.sharding.mesh, PartitionSpec()))(x)
+            mesh = of_kind(NamedSharding, x.sharding).mesh
+            x = jit_once(_same, out_shardings=NamedSharding(mesh, PartitionSpec()))(x)
         return np.asarray(x)
 
     return jax.tree.map(whole, tree)

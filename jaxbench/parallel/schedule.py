@@ -128,7 +128,8 @@ def _simulated(orders: Sequence[list[Work]], chunks: int) -> list[list[Work | No
             if work is not None:
                 done[work.kind, work.micro_batch, work.chunk, s] = len(rows)
                 next_index[s] += 1
-        assert any(row), "the schedule deadlocks"
+        if not any(row):
+            raise RuntimeError("the schedule deadlocks: no stage can do its next work")
         rows.append(row)
     return rows
 

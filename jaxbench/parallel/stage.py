@@ -21,7 +21,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxbench.core import weighted
 from jaxbench.core.program import TrainState, jit_once, optimizer_update
 from jaxbench.core.workload import Batch, Metrics, PyTree, Stages, TrainWorkload
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.machine import mesh as mesh_lib
 from jaxbench.parallel import layout as layouts
 from jaxbench.parallel import multihost, sharded_step
@@ -47,9 +47,8 @@ class PipelineLayout:
     """As `layout.Layout`, for a workload with stages. Raises UserError if the blocks do not divide over the stages."""
 
     def __init__(self, workload: TrainWorkload, sizes: Sizes, chunks: int):
-        assert workload.partition is not None and workload.partition.stages is not None
         self.stages, self.chunks = sizes.get("stage", 1), chunks
-        self._key = workload.partition.stages.blocks
+        self._key = present(present(workload.partition).stages).blocks
         self.canonical = layouts.canonical_avals(workload)
         self.count = len(self.canonical.params[self._key])
         if self.count % (self.stages * chunks):
@@ -255,8 +254,7 @@ class Stage:
 
     def __init__(self, workload: TrainWorkload, table: Schedule, sizes: Sizes, key: jax.Array, step: jax.Array):
         """key: for this device's part of the batch. step: the training step."""
-        assert workload.partition is not None and workload.partition.stages is not None
-        self._stages: Stages = workload.partition.stages
+        self._stages: Stages = present(present(workload.partition).stages)
         self._table, self._count, self._micro_batches = table, sizes.get(AXIS, 1), workload.micro_batches
         # Everything that a stage computes differs from stage to stage and from part to part of the batch.
         self._varies = (*sharded_step.mean_axes(sizes), AXIS)

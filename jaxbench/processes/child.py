@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TypeVar
 
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.machine import source
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Fields, Setup, line_of
@@ -62,8 +62,8 @@ class Child(JsonLines):
             pipe = subprocess.PIPE
             self._process = forked or subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, env=environment)
         self.pid = self._process.pid
-        assert self._process.stdout is not None
-        super().__init__(self._process.stdout.fileno())
+        self._stdin, self._stdout = present(self._process.stdin), present(self._process.stdout)
+        super().__init__(self._stdout.fileno())
         self.send(line_of(setup))
 
     @property
@@ -80,10 +80,9 @@ class Child(JsonLines):
         return self._process.poll() is not None
 
     def send(self, message: Fields) -> None:
-        assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # the process is gone; the next read finds its end
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            self._process.stdin.flush()
+            self._stdin.write(json.dumps(message).encode() + b"\n")
+            self._stdin.flush()
 
     def end(self) -> tuple[int, str]:
         """(the exit code, a clause that says how it ended). Waits for the end."""
@@ -99,19 +98,17 @@ class Child(JsonLines):
 
     def let_go(self) -> None:
         """Closes its stdin, so that it ends."""
-        assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+            self._stdin.close()
 
     def close(self) -> None:
         """Lets it end and waits for it."""
-        assert self._process.stdout is not None
         self.let_go()
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
             self.kill()
-        self._process.stdout.close()
+        self._stdout.close()
 
     def kill(self) -> None:
         self._process.kill()

@@ -8,23 +8,29 @@ import signal
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from jaxbench.core.schema import CaseRecord, PointRecord, Record, RoundRecord, Verdict
+from jaxbench.errors import of_kind
 from jaxbench.machine import source, start
 from jaxbench.machine.position import Position
 from jaxbench.processes import messages
 from jaxbench.processes.child import Child, ready
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.launch import Followers, Remote
-from jaxbench.processes.messages import Answer, Failed, Idle, Ready, Recorded, Request, Setup, line_of
+from jaxbench.processes.messages import Answer, Failed, Idle, Pace, Ready, Recorded, Request, Round, Setup, line_of
 
 Kind = TypeVar("Kind")
 
 START_LIMIT_S = 300.0  # to import JAX and start its devices, on a busy machine and in a group that waits for its last
 ANSWER_LIMIT_S = 1800.0  # to compile and check a large model, too: only a worker that hangs takes longer
+# A round of a prepared point compiles nothing. It is overdue after this time, and after LONGER times the longest answer
+# about its point so far, which has several steps in it, too.
+ROUND_LIMIT_S, LONGER = 60.0, 20.0
+STOPPED_LIMIT_S = 60.0  # how long a process may be stopped, as by SIGSTOP, whatever it was asked
+LOOK_S = 1.0  # between two looks at whether a process is stopped
 FAILED_LIMIT_S = 20.0  # how long to wait for the other processes of a group after one has failed
 
 
@@ -56,11 +62,13 @@ class Worker:
     def __init__(self, setup: Setup, log: Path, followers: Followers | None = None, forks: ForkServers | None = None):
         self.log = log
         self._setup, self._followers, self._forks = setup, followers, forks
+        self._longest: dict[str, float] = {}  # seconds of an answer about each point
         self._ready: Ready | WorkerError | None = None  # None: not heard yet
         each_setup = self._followers.setups(self._setup) if self._followers else setups(self._setup)
         self._cpus: list[tuple[str, tuple[int, ...]]] = []  # of each process: its host, and the CPUs that it may use
         self._children: list[Child | Remote] = [self._child(i, setup) for i, setup in enumerate(each_setup)]
         self._ahead: list[Request] = []  # sent, and not yet answered
+        self._sent_s: list[float] = []  # when, with that of a request that is not sent ahead
 
     def _child(self, number: int, setup: Setup) -> Child | Remote:
         if self._followers and number:
@@ -95,7 +103,7 @@ class Worker:
         """
         if self._ready is None:
             try:
-                self._ready = self._receive(Ready, "start", START_LIMIT_S)
+                self._ready = self._receive(Ready, "start", START_LIMIT_S, "start")
             except WorkerError as error:  # `ask` raises it: only its caller can say which point failed
                 self._ready = error
 
@@ -104,8 +112,17 @@ class Worker:
         self._send(request)
         self._ahead.append(request)
 
-    def ask(self, request: Request[Answer], limit_s: float = ANSWER_LIMIT_S) -> Answer:
-        """Sends a request, unless it was sent ahead, and waits `limit_s` for its answer.
+    def limit_s(self, request: Request) -> float:
+        """The seconds after which the answer to a request is overdue."""
+        if not isinstance(request, Round | Pace) or request.point not in self._longest:
+            return ANSWER_LIMIT_S
+        measure = cast(Mapping[str, float], self._setup.config.get("measure") or {})
+        # Warm-up, blocks of K and of 2 K steps.
+        asked_s = (12 + 3 * measure.get("blocks", 1)) * measure.get("block_s", 0.0)
+        return max(4 * asked_s, min(ANSWER_LIMIT_S, max(ROUND_LIMIT_S, LONGER * self._longest[request.point])))
+
+    def ask(self, request: Request[Answer], limit_s: float | None = None) -> Answer:
+        """Sends a request, unless it was sent ahead, and waits for its answer. limit_s: how long; None: as `limit_s`.
 
         Raises WorkerError, and ValueError for an answer that this version does not know, as from another commit.
         """
@@ -113,25 +130,39 @@ class Worker:
         if isinstance(self._ready, WorkerError):
             raise self._ready
         if self._ahead:  # this request is already on its way
-            if (sent := self._ahead.pop(0)) != request:
-                raise ValueError(f"'{request.do}' was asked before the answer to '{sent.do}', which was sent ahead")
+            if (first := self._ahead.pop(0)) != request:
+                raise RuntimeError(f"{self.name} was sent {first} ahead, and is asked for {request}")
         else:
             self._send(request)
         stage = "measure" if request.do == "round" else "compile"
-        return self._receive(messages.answer_kind(type(request)), stage, limit_s)
+        limit = self.limit_s(request) if limit_s is None else limit_s
+        sent_s = self._sent_s.pop(0)  # it may be answered long before it is asked for
+        answer = self._receive(messages.answer_kind(type(request)), stage, limit, asked(request))
+        name = point_of(request)
+        self._longest[name] = max(self._longest.get(name, 0.0), time.monotonic() - sent_s)
+        return answer
 
     def _send(self, message: Request) -> None:
+        self._sent_s.append(time.monotonic())
         for child in self._children:
             child.send(line_of(message))
 
-    def _receive(self, kind: type[Answer], stage: str, limit_s: float) -> Answer:
-        """The merged answer of all processes. Raises WorkerError for the first process that failed or died."""
+    def _receive(self, kind: type[Answer], stage: str, limit_s: float, what: str) -> Answer:
+        """The merged answer of all processes. Raises WorkerError for the first process that failed or died.
+
+        what: that it was asked, for a message.
+        """
         answers: dict[Child | Remote, object] = {}
         failed: Child | Remote | None = None
-        deadline = time.monotonic() + limit_s
+        left_s, stopped_s = limit_s, 0.0
         while len(answers) < len(self._children):
             silent = [child for child in self._children if child not in answers]
-            heard = ready(silent, deadline - time.monotonic())
+            begun = time.monotonic()
+            heard = ready(silent, min(LOOK_S, left_s))
+            # If this process was stopped, too (Ctrl-Z), the time until it went on is no waiting time.
+            waited_s = min(time.monotonic() - begun, 2 * LOOK_S)
+            left_s -= waited_s
+            stopped_s = stopped_s + waited_s if any(child.stopped for child in silent) else 0.0
             for child in heard:
                 # A closed pipe without an answer is a death: the others can no longer finish their collectives.
                 if (line := child.read()) is None:
@@ -143,15 +174,16 @@ class Worker:
                 answers[child] = answer = messages.answer_of(line, kind)
                 # After a failure the others get a short time: they may fail too, or block in a collective forever.
                 if isinstance(answer, Failed) and failed is None:
-                    failed, deadline = child, min(deadline, time.monotonic() + FAILED_LIMIT_S)
-            if not heard:
+                    failed, left_s = child, min(left_s, FAILED_LIMIT_S)
+            if left_s <= 0 or stopped_s >= STOPPED_LIMIT_S:
                 break
         silent = [child for child in self._children if child not in answers]
         if failed is not None:
             raise self._failure(answers, failed)
         if silent:
             some = f" from {self._called(silent[0])}" if len(silent) < len(self._children) else ""
-            reason = f"no answer within {limit_s:.0f} s{some}: worker stopped{self._stopped()}"
+            within = f"no answer within {limit_s - left_s:.0f} s{some}"
+            reason = f"{within}: worker '{self.name}', which was asked to {what}, was ended{self._stopped()}"
             self.kill()
             raise WorkerError(reason, stage=stage, alive=False)
         results = [answers[child] for child in self._children]
@@ -162,8 +194,7 @@ class Worker:
 
     def _failure(self, answers: dict[Child | Remote, object], first: Child | Remote) -> WorkerError:
         """The error of the first process that failed. The processes live on only if all failed and so still agree."""
-        failed = answers[first]
-        assert isinstance(failed, Failed)
+        failed = of_kind(Failed, answers[first])
         facts = dataclasses.asdict(failed)
         if all(isinstance(answers.get(child), Failed) for child in self._children):
             return WorkerError(**facts)
@@ -221,6 +252,19 @@ class Worker:
     def kill(self) -> None:
         for child in self._children:
             child.kill()
+
+
+def point_of(request: Request) -> str:
+    """The id of the point that a request is about; "" if it is about none."""
+    point = getattr(request, "point", "")
+    return point if isinstance(point, str) else str(point.get("point", ""))
+
+
+def asked(request: Request) -> str:
+    """What a worker is asked to do, for a message: "measure round 3 of shard_map/strong/2"."""
+    words = {"prepare": "compile and check", "prepare_again": "load", "pace": "find the block length of"}
+    does = f"measure round {request.round} of" if isinstance(request, Round) else words.get(request.do, request.do)
+    return f"{does.replace('_', ' ')} {point_of(request)}".strip()
 
 
 def setups(setup: Setup) -> list[Setup]:
@@ -322,9 +366,7 @@ def _core_speeds(rounds: Sequence[RoundRecord]) -> dict[str, Any]:
 
 def _alike(kind: type[Kind], records: Sequence[object]) -> list[Kind]:
     """The records, which must all be of one kind: all processes of a group answer the same request."""
-    alike = [record for record in records if isinstance(record, kind)]
-    assert len(alike) == len(records)
-    return alike
+    return [of_kind(kind, record) for record in records]
 
 
 def _by_block(together: Callable[[Sequence[float]], float], rounds: Sequence[RoundRecord], name: str) -> tuple:

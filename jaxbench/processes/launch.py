@@ -28,7 +28,7 @@ from pathlib import Path
 from ml_collections import ConfigDict
 
 from jaxbench import config as config_lib
-from jaxbench import discovery
+from jaxbench import discovery, interrupts
 from jaxbench.errors import UserError
 from jaxbench.machine import source, start
 from jaxbench.machine.position import Position
@@ -55,11 +55,11 @@ def of(coordinator: str | None, processes: int | None, process: int | None) -> P
     given = {"coordinator": coordinator, "processes": processes, "process": process}
     if all(value is None for value in given.values()):
         return detected()
-    if missing := [name for name, value in given.items() if value is None]:
+    if coordinator is None or processes is None or process is None:
+        missing = next(name for name, value in given.items() if value is None)
         raise UserError(
-            f"--{missing[0]} is missing: a process takes --coordinator=host:port, --processes=2 and --process=0."
+            f"--{missing} is missing: a process takes --coordinator=host:port, --processes=2 and --process=0."
         )
-    assert coordinator is not None and processes is not None and process is not None
     if not (port := re.fullmatch(r".+:(\d+)", coordinator)) or not 0 < int(port[1]) < 2**16:
         raise UserError(f"--coordinator={coordinator} is no address: use host:port, such as 10.0.0.1:12345.")
     if processes < 1 or not 0 <= process < processes:
@@ -232,7 +232,8 @@ def follow(launch: Position, connection: Connection, hello: HostFacts | Unfit, e
                     case messages.Kill(child=number):
                         children[number].kill()
         except KeyboardInterrupt:
-            return 130
+            interrupts.heard()
+            return interrupts.STOPPED
         finally:
             for child in children.values():
                 child.kill()

@@ -15,9 +15,9 @@ import re
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Generic, TypeVar, cast, dataclass_transform
 
-from jaxbench.core.schema import Record, Verdict
+from jaxbench.core.schema import Record, StepWork, Verdict
 from jaxbench.machine.position import Position
 from jaxbench.records.documents import JsonObject, decode
 from jaxbench.records.manifest import Machine
@@ -142,6 +142,8 @@ class Explained(Message):
     facts: tuple[tuple[str, str], ...]
     cells: dict[str, str]
     checks: tuple[Verdict, ...]
+    flops: float  # that are stated of a step
+    work: StepWork
 
 
 class Description(Message):
@@ -149,6 +151,7 @@ class Description(Message):
 
     name: str
     unit: str
+    batch: int  # examples of the points that are tried, all devices together
     parameters: int
     arrays: int
     largest: tuple[tuple[str, str], ...]  # (path, shape) of the largest parameters
@@ -168,6 +171,9 @@ class Tried(Message):
     sent_bytes: int
     state_bytes: int
     peak_bytes: int | None
+    flops: float = 0.0  # that are stated of a step
+    beyond: float = 0.0  # FLOPs of an example that the formula leaves out on purpose
+    work: StepWork | None = None  # None: it was not watched
 
 
 # Requests. `point` is the id of a point, or the fields of a point that the process does not know yet.
@@ -247,6 +253,8 @@ class Try(Request[Tried]):
     """Checks a point without timing it."""
 
     point: Fields
+    loss: str = ""  # as in `Prepare`
+    watch: bool = False  # also which parameters its steps change
 
 
 class Refer(Request[Same]):
@@ -363,9 +371,8 @@ def line_of(message: Message) -> Fields:
 
 def _not_default(part: Message | Position) -> Fields:
     """The fields that do not have their default value. Records are whole, because their kind is a default."""
-    assert dataclasses.is_dataclass(part)  # for mypy
-    whole, sent = dataclasses.asdict(part), {}
-    for each in dataclasses.fields(part):
+    whole, sent = dataclasses.asdict(cast(Any, part)), {}  # mypy does not know that every Message is a dataclass
+    for each in dataclasses.fields(cast(Any, part)):
         value, factory = getattr(part, each.name), each.default_factory
         if value != (each.default if factory is dataclasses.MISSING else factory()):
             sent[each.name] = _not_default(value) if isinstance(value, Message | Position) else whole[each.name]

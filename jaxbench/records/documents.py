@@ -45,6 +45,7 @@ NonNegative = Annotated[float, Range(least=0)]
 Finite = Annotated[float, Range()]
 Count = Annotated[int, Range(least=0)]
 AtLeastOne = Annotated[int, Range(least=1)]
+_MOST = 1e100  # sums, squares and ratios of numbers with limits are finite, too
 _WORDS = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
 _ACCEPTED: dict[object, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}
 
@@ -63,15 +64,18 @@ def _decoder(kind: Hashable) -> Decoder:
         return _object_decoder(kind)
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        if types.NoneType not in parts:
-            return _tagged_decoder(parts)
-        (part,) = (_decoder(part) for part in parts if part is not types.NoneType)
-        return lambda value: None if value is None else part(value)
-    if typing.is_typeddict(kind):  # kept as it is, with keys of other versions
-        return lambda value: _typed(value, dict, "an object")
+        others = tuple(part for part in parts if part is not types.NoneType)
+        tagged = all(map(dataclasses.is_dataclass, others))
+        part = _decoder(others[0]) if len(others) == 1 else (_tagged_decoder if tagged else _any_decoder)(others)
+        return part if len(others) == len(parts) else lambda value: None if value is None else part(value)
+    if typing.is_typeddict(kind):
+        return _kept_decoder(kind)
     if origin is dict:
         part = _decoder(parts[1])
-        return lambda value: {name: part(each) for name, each in _typed(value, dict, "an object").items()}
+        return lambda value: {name: _named(name, part, each) for name, each in _typed(value, dict, "an object").items()}
+    if origin is list:
+        part = _decoder(parts[0])
+        return lambda value: list(map(part, _typed(value, list, "a list")))
     if origin is tuple and parts[-1] is Ellipsis:
         part = _decoder(parts[0])
         return lambda value: tuple(map(part, _typed(value, list, "a list")))
@@ -98,6 +102,8 @@ def _scalar_decoder(kind: Any, origin: object, parts: tuple[Any, ...]) -> Decode
         number = typing.cast(float, value)  # only numbers have limits
         if limits is not None and not (limits.least <= number < math.inf and number > limits.above):
             _refuse(value, limits.words)
+        if limits is not None and number and not 1 / _MOST < abs(number) < _MOST:
+            _refuse(value, f"within {1 / _MOST:g} and {_MOST:g}, as all quantities are")
         return value
 
     return scalar
@@ -114,6 +120,43 @@ def _tagged_decoder(kinds: tuple[Any, ...]) -> Decoder:
     return decoded
 
 
+def _any_decoder(kinds: tuple[Any, ...]) -> Decoder:
+    """Of types that JSON tells apart, such as a string and a list."""
+    decoders = [_decoder(kind) for kind in kinds]
+
+    def decoded(value: object) -> object:
+        refused = ""
+        for decoder in decoders:
+            try:
+                return decoder(value)
+            except ValueError as error:
+                refused = refused or str(error)
+        raise ValueError(refused)
+
+    return decoded
+
+
+def _kept_decoder(kind: Any) -> Decoder:
+    """Of a TypedDict: a dictionary that is kept as it is, with keys of other versions. Its known keys are checked."""
+    fields = {name: _decoder(hint) for name, hint in typing.get_type_hints(kind, include_extras=True).items()}
+
+    def decoded(value: object) -> object:
+        for name, each in _typed(value, dict, "an object").items():
+            if name in fields:
+                _named(name, fields[name], each)
+        return value
+
+    return decoded
+
+
+def _named(name: str, decoder: Decoder, value: object) -> object:
+    """The decoded value of a field. In nested documents, the names in an error add up to a path."""
+    try:
+        return decoder(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
 def _object_decoder(kind: Any) -> Decoder:
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = {field.name: _decoder(hints[field.name]) for field in dataclasses.fields(kind)}
@@ -125,10 +168,7 @@ def _object_decoder(kind: Any) -> Decoder:
         for name, each in _typed(value, dict, "an object").items():
             if name not in fields:
                 raise ValueError(f"unknown field '{name}'")
-            try:
-                values[name] = fields[name](each)
-            except ValueError as error:  # of nested documents, the names add up to a path
-                raise ValueError(f"{name}: {error}") from error
+            values[name] = _named(name, fields[name], each)
         if absent := [name for name in required if name not in values]:
             raise ValueError(f"no field '{absent[0]}'")
         made = kind(**values)

@@ -5,6 +5,10 @@
 
 Two machines are the same if all facts that both manifests know are equal. A fact can be unknown because the manifest is
 older, or because the system does not report it.
+
+How fast a machine is now is no such fact. A core of a virtual machine may do the same work at half its speed for
+minutes, because of another tenant of the physical core. So a different speed, or another GPU of the same kind, is
+stated next to a result (`cautions`) and refuses nothing.
 """
 
 from __future__ import annotations
@@ -32,12 +36,15 @@ FACTS = {  # fields of a manifest that identify a machine, with their names in s
     "identity.instruction_sets": "instruction sets that the other lacks",
     "identity.caches": "caches",
     "identity.nominal_hz": "nominal frequency in Hz",
+    "memory_bytes": "bytes of memory",
     KERNEL: "kernel",
-    "identity.product_s": "processor seconds of the reference product",
 }
 FIELDS = tuple(dict.fromkeys(name.partition(".")[0] for name in FACTS))  # the manifest's keys that hold them
-# Relative. A virtual machine measures its nominal clock, so that varies, too.
-TOLERANCE = {"identity.nominal_hz": 0.02, "identity.product_s": 0.15}
+# Relative. A virtual machine measures its nominal clock, so that varies. A hypervisor may take back a part of its
+# memory.
+TOLERANCE = {"identity.nominal_hz": 0.02, "memory_bytes": 0.5}
+SPEED = "identity.product_s"  # seconds of the reference product: how fast the machine is now. No fact of identity
+SAME_SPEED = 0.15  # relative: smaller differences of the reference product are its own noise
 Differences = dict[str, tuple[Any, Any]]
 
 
@@ -45,12 +52,10 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
     """{field: (value in `then`, value in `now`)} of the facts by which two machines differ; {} for the same machine.
 
     then, now: manifests, or the `machine` entry of a machine profile. CPU devices are created on demand, so their
-    number is ignored. The reference product is compared only between equal versions of its library.
+    number is ignored.
     """
     left, right = (flatten({name: about[name] for name in FIELDS if name in about}) for about in (then, now))
     ignored = {"devices"} if left.get("platform") == right.get("platform") == "cpu" else set()
-    if left.get("identity.product_by") != right.get("identity.product_by"):
-        ignored.add("identity.product_s")
     found: Differences = {}
     for name in FACTS.keys() - ignored:
         a, b = left.get(name), right.get(name)
@@ -72,6 +77,49 @@ def hardware(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
 def sentence(found: Differences) -> str:
     """Both values of each difference: "processor 'A', here 'B'; usable cores 2, here 4"."""
     return "; ".join(f"{FACTS[name]} {a!r}, here {b!r}" for name, (a, b) in found.items())
+
+
+def refused(found: Differences) -> str:
+    """A clause for a result that may not continue: "on another machine (...)", or "with another kernel (...)"."""
+    where = "with another kernel" if found.keys() == {KERNEL} else "on another machine"
+    return f"{where} ({sentence(found)})"
+
+
+def slower(then: Mapping[str, Any], now: Mapping[str, Any]) -> float:
+    """How many times as long the reference product took in `now` as in `then`. NaN: unknown, or timed with different
+    versions of its library."""
+    left, right = (about.get("identity") or {} for about in (then, now))
+    a, b = left.get("product_s"), right.get("product_s")
+    if not a or not b or left.get("product_by") != right.get("product_by"):
+        return math.nan
+    return float(b) / float(a)
+
+
+def other_speed(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether the machine ran at another speed, beyond the noise of the reference product."""
+    times = slower(then, now)
+    return max(times, 1 / times) > 1 + SAME_SPEED  # False for NaN
+
+
+def cautions(then: Mapping[str, Any], now: Mapping[str, Any], first: str, second: str) -> list[str]:
+    """Sentences, without their full stops, on what may explain a difference in time between two manifests of one
+    machine: its speed, and which of its GPUs it used.
+
+    first, second: when the two were measured, such as "in A" and "in B".
+    """
+    found, times = [], slower(then, now)
+    if other_speed(then, now):
+        late, early = (second, first) if times > 1 else (first, second)
+        ran = "a reference product ran" if differences(then, now) else "the same machine ran a reference product"
+        before, after = (f"{about['identity']['product_s']:.3g} s" for about in (then, now))
+        found.append(
+            f"{ran} {max(times, 1 / times):.1f} times slower {late} than {early} ({before} {first}, {after} {second}), "
+            "which may explain a difference in time"
+        )
+    a, b = ((about.get("identity") or {}).get("gpus") for about in (then, now))
+    if a and b and not {*a} & {*b}:
+        found.append(f"the GPUs are others of the same kind ({', '.join(a)} {first}, {', '.join(b)} {second})")
+    return found
 
 
 def machine_name(machine: Mapping[str, Any]) -> str:
@@ -102,7 +150,7 @@ def cannot_tell(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if "identity" in then and "identity" in now:
         return ""
     return (
-        "machine: one manifest has no identity (processor family, instruction sets, caches, reference product), so "
+        "machine: one manifest has no identity (processor family, instruction sets, caches), so "
         "another processor of the same name would not be noticed"
     )
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from jaxbench.core import store
 from jaxbench.core.schema import Record
-from jaxbench.core.store import CONFIG, LAUNCH, MANIFEST, RECORDS, RunFolder, write_json
+from jaxbench.core.store import CONFIG, LAUNCH, MANIFEST, RECORDS, RunFolder, write_json, write_manifest
 from jaxbench.errors import UserError
-from jaxbench.records import identity
+from jaxbench.records import identity, reading
 from jaxbench.records.documents import decode, flatten
 from jaxbench.records.manifest import Manifest, Plan
 
@@ -86,7 +86,7 @@ def is_launched(workdir: Path) -> bool:
 def read(workdir: Path) -> Launch:
     """The list of jobs. Raises UserError if the file is damaged."""
     advice = "restore it, or launch again in a new --workdir."
-    return store.read_json(workdir / LAUNCH, partial(decode, Launch), advice)
+    return reading.read_json(workdir / LAUNCH, partial(decode, Launch), advice)
 
 
 def _write(workdir: Path, launch: Launch) -> None:
@@ -115,7 +115,7 @@ def gather(workdir: Path) -> None:
     of_parts = zip(parts, first, strict=True)
     records = [_moved_record(record, session) for part, session in of_parts for record in part.records()]
     write_json(workdir / CONFIG, config)
-    write_json(workdir / MANIFEST, {**manifest, "waiting": waiting})
+    write_manifest(workdir, {**manifest, "waiting": waiting})
     store.write_atomic(workdir / RECORDS, store.chained(records, config))  # new hashes: the lines before differ
 
 
@@ -148,6 +148,9 @@ def _manifest(parts: Sequence[RunFolder], first: Sequence[int]) -> Manifest:
         if found:
             differing = "; ".join(f"{identity.FACTS[name]} {a!r} and {b!r}" for name, (a, b) in found.items())
             apart.append(f"{parts[0].path.name} and {part.path.name}: {differing}.")
+        if identity.other_speed(manifests[0], manifest):
+            (speed, *_) = identity.cautions(manifests[0], manifest, f"in {parts[0].path.name}", f"in {part.path.name}")
+            apart.append(f"{speed[:1].upper()}{speed[1:]}.")
     # Each job has planned its own device count; together they are the plan of one run.
     processes = max(int(each.get("processes", 1)) for each in plans)
     plan: Plan = {**plans[0], "points": [*points.values()], "processes": processes}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict
 
-from jaxbench.records.documents import JsonObject
+from jaxbench.records.documents import AtLeastOne, Count, Finite, JsonObject, NonNegative, Positive
 
 
 class Git(TypedDict, total=False):
@@ -28,18 +28,18 @@ class Machine(TypedDict, total=False):
 
     platform: str
     device_kind: str
-    devices: int
-    processes: int
+    devices: AtLeastOne
+    processes: AtLeastOne
     device_kinds: list[str]
     platform_version: str
-    cores: int
-    cpu_quota: float | None  # the number of cores that a container may use
+    cores: Count  # 0: of absent hardware
+    cpu_quota: Positive | None  # the number of cores that a container may use
     affinity: bool
     cpu_model: str
     identity: dict[str, Any]  # see `records.identity`
-    memory_bytes: int | None
-    device_memory_bytes: int | None
-    cache_bytes: int | None  # of the processor's last-level cache
+    memory_bytes: Count | None
+    device_memory_bytes: Count | None
+    cache_bytes: Count | None  # of the processor's last-level cache
     os: str
     python: str
     versions: dict[str, str]
@@ -53,29 +53,29 @@ class Machine(TypedDict, total=False):
 class LookEntry(TypedDict):
     """A look at the intervals after `rounds` rounds."""
 
-    rounds: int
+    rounds: Count
     ended: str  # why the run ended at this look; "": it went on
     point: str  # the one with the widest interval
-    half_width: float  # of that interval
-    spent_s: float  # on rounds, compiling excluded
+    half_width: float | None  # of that interval
+    spent_s: NonNegative  # on rounds, compiling excluded
 
 
 class Auto(TypedDict, total=False):
     """The rounds of a run with measure.rounds=auto."""
 
-    budget_s: float
+    budget_s: Positive
     ended: str  # why they ended; "": they have not
     looks: list[LookEntry]
-    rounds_each: int  # of each process, in older plans, where processes ran in sequence
+    rounds_each: Count  # of each process, in older plans, where processes ran in sequence
 
 
 class PlannedPoint(TypedDict, total=False):
     """The fields that all points have; those of a step or a case are as in its record."""
 
     point: str
-    rounds: int
-    devices: int
-    processes: int
+    rounds: Count
+    devices: AtLeastOne
+    processes: AtLeastOne
     oversubscribed: bool
 
 
@@ -86,15 +86,15 @@ class Plan(TypedDict, total=False):
     view: str  # of cases
     experiment: str
     platform: str
-    processes: int  # that own the devices of a point; the most of any point
-    rounds: int
-    blocks: int
-    sets: int  # of worker processes; absent in older plans
+    processes: AtLeastOne  # that own the devices of a point; the most of any point
+    rounds: Count
+    blocks: AtLeastOne
+    sets: AtLeastOne  # of worker processes; absent in older plans
     auto: Auto
     swept: list[str]  # levers with several values
     compiler_sets: dict[str, tuple[str, str]]  # (options, source) by name
     left_out: list[str]  # sentences
-    devices: list[int]
+    devices: list[AtLeastOne]
     models: dict[str, JsonObject]
     points: list[PlannedPoint]
 
@@ -106,6 +106,7 @@ class Session(TypedDict, total=False):
     command: list[str]
     git: Git
     shared_with: str | list[str]
+    identity: JsonObject  # of the machine as it was then, with its speed; absent in older runs
 
 
 class Surroundings(TypedDict, total=False):
@@ -113,7 +114,7 @@ class Surroundings(TypedDict, total=False):
 
     cpus: list[int] | None  # that it may use
     environment: dict[str, str]
-    processes: int  # of a world; absent for one
+    processes: AtLeastOne  # of a world; absent for one
     hosts: list[str]  # of each process, if there are several
 
 
@@ -137,10 +138,10 @@ class Manifest(Machine, total=False):
 class Rate(TypedDict, total=False):
     """A number of the profile with its interval, and the point of the run that measured it."""
 
-    value: float
-    lo: float | None
-    hi: float | None
-    rounds: int
+    value: NonNegative
+    lo: Finite | None
+    hi: Finite | None
+    rounds: Count
     point: str
     run: str
     op: str
@@ -152,12 +153,12 @@ class Peak(Rate, total=False):
     quantity: str  # flop_per_s | bytes_per_s
     dtype: str
     platform: str
-    cores: int | None  # of a CPU
+    cores: Count | None  # of a CPU
     level: str  # memory | cache, for a rate in bytes
     impl: str
     shape: str
-    elements: int | None
-    again: float  # the rate on the rounds that did not select this row
+    elements: Count | None
+    again: Finite | None  # the rate on the rounds that did not select this row
     note: str  # which rounds selected and which measured
 
 
@@ -166,7 +167,7 @@ class LaunchCost(Rate, total=False):
 
     impl: str
     platform: str
-    cores: int | None
+    cores: Count | None
 
 
 class CopyRate(Rate, total=False):
@@ -174,7 +175,7 @@ class CopyRate(Rate, total=False):
 
     source: str
     target: str
-    payload_bytes: int
+    payload_bytes: Count
 
 
 class LinkFit(TypedDict, total=False):
@@ -182,19 +183,19 @@ class LinkFit(TypedDict, total=False):
 
     op: str
     dtype: str
-    devices: int
+    devices: AtLeastOne
     mesh: str
     axis: str
     oversubscribed: bool
-    group_processes: int | None
-    group_hosts: int | None
-    alpha_s: float
-    alpha_s_lo: float | None
-    alpha_s_hi: float | None
-    beta_bytes_per_s: float
-    beta_bytes_per_s_lo: float | None
-    beta_bytes_per_s_hi: float | None
-    bus_bytes_per_s: float | None  # beta as bus bandwidth; None on one device
+    group_processes: AtLeastOne | None
+    group_hosts: AtLeastOne | None
+    alpha_s: NonNegative
+    alpha_s_lo: Finite | None
+    alpha_s_hi: Finite | None
+    beta_bytes_per_s: NonNegative
+    beta_bytes_per_s_lo: Finite | None
+    beta_bytes_per_s_hi: Finite | None
+    bus_bytes_per_s: Finite | None  # beta as bus bandwidth; None on one device
     misfit: float  # the largest relative error of the line; absent in older profiles
     run: str
 
@@ -206,6 +207,9 @@ class MachineProfile(TypedDict, total=False):
     made: str
     made_of: list[str]  # when the runs that it was made from were started
     machine: Machine
+    faster: (
+        float  # in memory only: by how much the machine was faster in a run than for this profile, if more than noise
+    )
     peaks: list[Peak]
     launch: list[LaunchCost]
     links: list[LinkFit]
@@ -220,7 +224,7 @@ SEARCH, LONGEST, REMAT_LAW = "search.json", "longest.json", "remat_law.json"
 class CompiledBatch:
     """One batch that was compiled."""
 
-    batch: int
+    batch: AtLeastOne
     peak_bytes: float  # predicted for one device
     refused: str = ""  # the compiler's message if it does not fit
 
@@ -229,7 +233,7 @@ class CompiledBatch:
 class TriedBatch:
     """One batch that was run."""
 
-    batch: int
+    batch: AtLeastOne
     ok: bool
     reason: str = ""
     peak_bytes: float | None = None  # the predicted memory; None: unknown
@@ -243,13 +247,13 @@ class Search:
     schema: Literal[1] = 1
     point: str = ""  # what was compiled, with other batches
     levers: dict[str, str] = field(default_factory=dict)
-    limit_bytes: float  # the memory of a device
+    limit_bytes: Positive  # the memory of a device
     limit_source: str
-    step: int = 1  # batches are multiples of it
+    step: AtLeastOne = 1  # batches are multiples of it
     tried: tuple[CompiledBatch, ...]  # by batch, ascending
-    predicted: int  # the largest batch that should fit by the prediction
+    predicted: Count  # the largest batch that should fit by the prediction
     proven: tuple[TriedBatch, ...]  # the batches that were run
-    largest: int  # the largest batch that ran; 0 if none did
+    largest: Count  # the largest batch that ran; 0 if none did
     error: float | None = None  # predicted / measured memory - 1 for the largest batch that ran; None: not measured
 
 
@@ -257,8 +261,8 @@ class Search:
 class LongestOn:
     """The longest sequence on one device count."""
 
-    devices: int
-    longest: int
+    devices: AtLeastOne
+    longest: Count
     tried: tuple[tuple[int, float], ...]  # (length, peak bytes of a device), ascending
 
 
@@ -267,7 +271,7 @@ class Longest:
     """The longest sequence that fits a device, by device count, in longest.json."""
 
     schema: Literal[1] = 1
-    limit_bytes: int
+    limit_bytes: Count
     limit_source: str
     rows: tuple[LongestOn, ...]
 
@@ -277,7 +281,7 @@ class Depth:
     """The scratch memory of a step with this number of blocks."""
 
     remat: str
-    blocks: int
+    blocks: AtLeastOne
     temp_bytes: float | None  # None: it does not fit, or nothing is known
 
 

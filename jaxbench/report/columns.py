@@ -12,7 +12,7 @@ import dataclasses
 from functools import partial
 from pathlib import Path
 
-from jaxbench.analysis import gates, lever_results, quantities, stragglers
+from jaxbench.analysis import gates, lever_results, quantities, step_work, stragglers
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
 from jaxbench.features.ablations import waterfall
@@ -46,6 +46,20 @@ def _claim(path: str) -> Get:
 def _lever(name: str, other: str = "") -> Column:
     """The value of a lever. other: the path of the same quantity in a run of cases."""
     return Column(name, lambda row: row.point.levers.get(name) or (other and take(other, row)))
+
+
+def _precision(row: Row) -> str | None:
+    """The lever, or the number formats in which the compiled step multiplies, if these are others."""
+    return step_work.products(row.point.work, row.point.levers) or row.point.levers.get("precision")
+
+
+def _work(name: str) -> Get:
+    """A number of what the compiled step does."""
+    return lambda row: getattr(row.point.work, name, None)
+
+
+def _names(name: str) -> Get:
+    return lambda row: ", ".join(getattr(row.point.work, name, ()))
 
 
 def _outcome(name: str, terminal: int = 0) -> Column:
@@ -194,6 +208,17 @@ COLUMNS: tuple[Column, ...] = (
                on=C, shown="flop_per_s", terminal=ALWAYS, interval=1, views=("matmul", "linalg")),
         Column("mfu", "use.mfu", unit="1"),
         Column("mfu_note", ("use.full_note", "peak_note"))),
+    *_defined_in("what-the-step-does",
+        Column("product_flops_per_step", lambda row: step_work.counted(row.point.work), unit="FLOP"),
+        Column("product_formats", lambda row: ", ".join(step_work.formats(row.point.work))),
+        Column("moved_share", _work("moved_share"), unit="1"),
+        Column("changing_steps", _work("changing_steps"), unit="1"),
+        Column("watched_steps", lambda row: (row.point.work and row.point.work.steps) or None, unit="1"),
+        Column("still_arrays", _names("still_arrays")),
+        Column("reads_batch", _work("reads_batch")),
+        Column("idle_fields", _names("idle_fields")),
+        Column("examples_with_gradient", _work("examples_with_gradient"), unit="1"),
+        Column("watched_examples", lambda row: (row.point.work and row.point.work.examples) or None, unit="1")),
     *_defined_in("compile-report", Column("gradient_bytes", "gradient_bytes", unit="bytes")),
     *_defined_in("time-per-step", Column("rounds", lambda row: row.timing.rounds or None, unit="1")),
     *_defined_in("symbols", Column("device_kind", "point.prepared.device_kind")),
@@ -234,7 +259,9 @@ COLUMNS: tuple[Column, ...] = (
     *_defined_in("gates", Column("gate", "gate"), Column("gate_reason", "gate_reason")),
     *_defined_in("levers",
         Column("arm", "point.arm"),
-        *(_lever(name) for name in LEVERS if name not in ("mesh", "trainings")),  # these two are declared elsewhere
+        Column("precision", _precision),
+        # The last two are declared elsewhere.
+        *(_lever(name) for name in LEVERS if name not in ("precision", "mesh", "trainings")),
         Column("baseline", lambda row: row.baseline.point.point if row.label else None),
         Column("ratio", "ratio", table.ratio, unit="1", bounds=True, heading="x time", on=L, terminal=ALWAYS,
                interval=7, shown=_claim("ratio")),

@@ -22,6 +22,7 @@ from rich.text import Text
 from jaxbench import __version__
 from jaxbench.command_form import as_typed
 from jaxbench.report.table import Table
+from jaxbench.texts import visible
 
 
 class Purpose(enum.Enum):
@@ -167,6 +168,7 @@ def template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("jaxbench.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,  # by default a misspelled name prints nothing
+        finalize=lambda value: visible(value) if type(value) is str else value,  # markup is a class of its own
     )  # fmt: skip
     return environment.get_template(name)
 

@@ -33,9 +33,11 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.scaling_laws import Fit
 from jaxbench.analysis.studies import Law
 from jaxbench.core.store import RunFolder
+from jaxbench.errors import present
 from jaxbench.features.ablations import loss_sentences, waterfall
 from jaxbench.features.ablations.waterfall import Waterfall
 from jaxbench.levers import LEVERS, PART
+from jaxbench.records import identity
 from jaxbench.records.manifest import MachineProfile, Manifest, Search
 from jaxbench.report import columns, sentences, table
 from jaxbench.report.details import fold
@@ -122,9 +124,11 @@ class RunReport:
         if self.kind == CASES:
             cache_bytes = self.manifest.get("cache_bytes")
             return headline.case_headlines(self.view, self.rows, self.lines, self.crossings, cache_bytes=cache_bytes)
+        # A time that is of something else than its name says is no news below the headlines, but a part of them.
+        does = sentences.work(self.rows)
         if self.kind == TRAINING:
-            return headline.headlines(self.rows, self.controls)
-        found = lever_results.headlines(self.view, self.groups)
+            return [*headline.headlines(self.rows, self.controls), *does]
+        found = [*lever_results.headlines(self.view, self.groups), *does]
         return [*found, *([studies.search_sentence(self.search)] if self.search is not None else [])]
 
     @functools.cached_property
@@ -296,7 +300,11 @@ def find(run: RunFolder) -> RunReport:
     config, manifest, card = common["config"], common["manifest"], common["card"]
     plan = manifest["plan"]
     rows = run_rows.analyse(
-        loaded, config=config, manifest=manifest, machine=card, spread=bootstrap.read_spread(run.path)
+        loaded,
+        config=config,
+        manifest=manifest,
+        machine=machine_profile.at_speed_of(card, manifest),
+        spread=bootstrap.read_spread(run.path),
     )
     common["experiment"] = rows[0].point.experiment if rows else str(plan.get("experiment", ""))
     if plan.get("measures") == CASES:
@@ -324,9 +332,21 @@ def of_folder(run: RunFolder) -> dict[str, Any]:
         "repairs": [
             *dict.fromkeys(run.notes),
             *manifest.get("apart", ()),
+            *_speeds(manifest),
             *([f"The machine profile in the folder is not used: {why_not}"] if why_not else []),
+            *([said] if card is not None and (said := machine_profile.speed_note(card, manifest)) else []),
         ],
     }
+
+
+def _speeds(manifest: Manifest) -> list[str]:
+    """A sentence for each later start of the run at which the machine ran at another speed than at the first."""
+    first, found = Manifest(identity=manifest.get("identity", {})), []
+    for each in manifest.get("sessions", ()):
+        then = Manifest(identity=each.get("identity", {}))
+        when = f"at its start of {each.get('started', '')}"
+        found += identity.cautions(first, then, "at the first start of this run", when)
+    return [f"{each[:1].upper()}{each[1:]}." for each in found]
 
 
 def view_of(swept: Sequence[str], groups: Sequence[ArmGroup]) -> str:
@@ -382,8 +402,7 @@ def _size(row: Row) -> int:
 def _telling(rows: Sequence[Row], view: str) -> list[Row]:
     """The smallest size, the first size with half of the view's best rate, and the largest size, without duplicates."""
     by_size = sorted(rows, key=_size)
-    shown = columns.rate(view) or columns.rate("curves")
-    assert shown is not None
+    shown = present(columns.rate(view) or columns.rate("curves"))
     taken = ((take(shown.get if shown.shown is None else shown.shown, row), row) for row in by_size)  # Estimates
     rates = [(rate.value, row) for rate, row in taken if rate is not None and rate.known]
     half = [row for value, row in rates if value >= max(rate for rate, _ in rates) / 2]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import gates
+from jaxbench.analysis import gates, step_work
 from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.headline import Control, half_widths
 from jaxbench.analysis.points import MeasuredPoint
@@ -86,6 +86,8 @@ def of_rounds(
     if auto is None:
         return []
     if not auto["ended"]:
+        if points and all(point.failure is not None for point in points):
+            return ["No rounds: every point failed."]
         return ["Not finished: it was interrupted, and the same command continues it."]
     last = auto["looks"][-1]
     if reason := _not_ended(auto, last, manifest["plan"]["rounds"], rows):
@@ -196,6 +198,11 @@ def notes(rows: Sequence[Row]) -> list[str]:
     # The model's annotations are the same at every point, so their sentence needs no names.
     ignored = dict.fromkeys(row.point.record.annotations for row in rows if row.point.record is not None)
     return [*filter(None, ignored), *named(grouped(rows, lambda row: row.notes))]
+
+
+def work(rows: Sequence[Row]) -> list[str]:
+    """What the compiled steps do, where a reader would take it for more, or for something else."""
+    return named(grouped(rows, lambda row: step_work.sentences(row.point.work, row.point.levers)))
 
 
 def refusals(rows: Sequence[Row]) -> list[str]:

@@ -25,6 +25,7 @@ from rich.text import Text
 
 from jaxbench.analysis.quantities import interval, percent
 from jaxbench.statistics.bootstrap import Estimate
+from jaxbench.texts import as_cell
 
 Get = str | tuple[str, ...] | Callable[..., object]
 NUMBER, TEXT, FOLD = "", "text", "fold"  # FOLD: a text that may wrap
@@ -319,6 +320,8 @@ def _written(value: object) -> str:
     if not isinstance(value, str | int | float | np.number):
         raise TypeError(f"{value!r} is a {type(value).__name__}: a CSV cell is text, a number, a boolean or empty.")
     # Nine digits: more than any clock resolves, and no tails such as 0.30000000000000004.
+    if isinstance(value, str):
+        return as_cell(value)
     return f"{value:.9g}" if isinstance(value, float | np.floating) else str(value)
 
 

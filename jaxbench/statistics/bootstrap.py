@@ -37,8 +37,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from jaxbench.core.store import read_json
+from jaxbench.errors import present
 from jaxbench.records.documents import NonNegative, decode, unsealed
+from jaxbench.records.reading import read_json
 from jaxbench.statistics import turns
 
 SPREAD = "spread.json"  # in a run folder
@@ -217,9 +218,8 @@ class BootstrapSamples:
 
     def mean(self, values: np.ndarray, units: Sequence[Unit], *, logs: bool = True) -> turns.Mean:
         """The mean of one value per unit, in alternating rounds. logs: the values are logarithms of times."""
-        assert self.turns is not None
         times = OPTIONAL_STOPPING if self.auto_rounds else 1.0
-        return self.turns.mean(np.array(self._columns(units)), values, logs=logs, times=times)
+        return present(self.turns).mean(np.array(self._columns(units)), values, logs=logs, times=times)
 
     def _drawn(self, mean: turns.Mean) -> np.ndarray:
         """(draws,): the draws of a mean over alternating rounds."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from jaxbench.analysis import expectations, machine_profile, points, run_rows
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, Item
 from jaxbench.core import plan
 from jaxbench.core.schema import FailureRecord, PointRecord, ProfileRecord, to_json
-from jaxbench.core.store import MANIFEST, RunFolder, lock_folder, read_document, write_json
+from jaxbench.core.store import MANIFEST, RunFolder, lock_folder, write_json
 from jaxbench.errors import UserError
 from jaxbench.features.cards.card import redact
 from jaxbench.features.machine_profile import machine_command
@@ -34,12 +33,13 @@ from jaxbench.machine.start import only_cpu_here
 from jaxbench.parallel import axes
 from jaxbench.records import identity
 from jaxbench.records.manifest import Machine
+from jaxbench.records.reading import read_document
 from jaxbench.statistics import bootstrap
 from jaxbench.suites import command
 from jaxbench.suites import first_run_page as page
 from jaxbench.suites.command import AMISS, ASKED, BROKEN, DONE, REFUSED, SKIPPED, STOPPED, Document, Launch
 from jaxbench.sweep.progress import ProgressLine, format_s
-from jaxbench.sweep.run import SAME_SOFTWARE, interrupt, probe_machine
+from jaxbench.sweep.run import SAME_SOFTWARE, probe_machine
 
 NAME, KIND = "first-run.json", "jaxbench first run"
 SMOKE, MACHINE, SCALING, PROFILE, LEVERS = "smoke", "machine", "scaling", "profile", "levers"  # the stages
@@ -169,7 +169,6 @@ def first_run(
         todo = [part for part in every if document["parts"][part.run]["outcome"] != DONE]
         heading = f"running {len(todo)} of {len(every)} parts, within {format_s(BUDGET_S)}, into {folder}"
         console.print(heading, highlight=False, soft_wrap=True)
-        signal.signal(signal.SIGTERM, interrupt)  # a job scheduler's end is an interrupt: the page is still written
         try:
             with Parts(console, todo) as progress:
                 for part in todo:
@@ -216,8 +215,7 @@ def begin(folder: Path, machine: Machine, parts: Sequence[Part]) -> dict[str, An
     if path.exists():
         old = read_document(path, KIND, 1, ("begun", "machine", "parts", "found", "card"), "choose a new --workdir.")
         if other := identity.differences(old["machine"], made["machine"]):
-            different = identity.sentence(other)
-            raise UserError(f"'{folder}' was started on another machine ({different}): choose a new --workdir.")
+            raise UserError(f"'{folder}' was started {identity.refused(other)}: choose a new --workdir.")
         for key in SAME_SOFTWARE:
             was, now = old["machine"].get(key), made["machine"].get(key)
             if was != now:

@@ -23,7 +23,7 @@ from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
 from jaxbench.core import plan
 from jaxbench.core.schema import OWN, CompiledRecord, FailureRecord
-from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
 from jaxbench.errors import UserError
 from jaxbench.machine import start as start_lib
 from jaxbench.machine.manifest import versions
@@ -52,7 +52,7 @@ def run(
     folder = RunFolder.begin(workdir, {**config_lib.plain(config), "target": text})
     try:
         if not (folder.path / MANIFEST).exists():
-            write_json(folder.path / MANIFEST, _manifest(config, target, points))
+            write_manifest(folder.path, _manifest(config, target, points))
         if keep:
             (folder.path / "compiled").mkdir(exist_ok=True)
         # What a compiler has refused it would refuse again, so a failed point is done, too.

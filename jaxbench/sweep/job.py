@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 from jaxbench.config import counts
 from jaxbench.core.plan import Placed
 from jaxbench.core.schema import Record, RoundRecord
-from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.core.store import RunFolder, write_manifest
 from jaxbench.processes.launch import Followers
 from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import LookEntry, Plan
@@ -94,7 +94,7 @@ class Automatic:
             # A failed point keeps its number, so that a later start measures it.
             if ends and not point["oversubscribed"] and point["point"] not in failed:
                 point["rounds"] = done[point["point"]]
-        write_json(self.run.path / MANIFEST, manifest)
+        write_manifest(self.run.path, manifest)
 
 
 @dataclass(frozen=True, kw_only=True)

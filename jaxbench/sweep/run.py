@@ -9,13 +9,11 @@ import datetime
 import functools
 import hashlib
 import json
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import cast
 
 from ml_collections import ConfigDict
@@ -30,7 +28,7 @@ from jaxbench.cases.case_bench import build_cases
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.core import plan
 from jaxbench.core.schema import OWN, needed_bytes
-from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
 from jaxbench.errors import UserError
 from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
@@ -151,7 +149,6 @@ def run(
         console.print(title, highlight=False, soft_wrap=True)
         for note in (*folder.notes, *asked.notes):
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
-        signal.signal(signal.SIGTERM, interrupt)  # as Ctrl-C: the processes end, and finished records are kept
         if isinstance(asked.settings, Settings):
             study = Study(
                 points=cast(Sequence[plan.Point], asked.points), experiment=job.experiment, config=job.config,
@@ -320,16 +317,13 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
     Raises:
       UserError: the folder was measured on another machine, or with other software or another experiment.
     """
-    path = folder.path / MANIFEST
     digest = hashlib.sha256(json.dumps(folder.config(), sort_keys=True).encode()).hexdigest()
-    if not path.exists():
-        write_json(path, {**session, "config_sha256": digest, "sessions": []})
+    if not (folder.path / MANIFEST).exists():
+        write_manifest(folder.path, {**session, "config_sha256": digest, "sessions": []})
         return 0
     manifest = folder.manifest()
     if other := identity.differences(manifest, session):
-        raise UserError(
-            f"'{folder.path}' was measured on another machine ({identity.sentence(other)}): choose a new --workdir."
-        )
+        raise UserError(f"'{folder.path}' was measured {identity.refused(other)}: choose a new --workdir.")
     for key in (*SAME_SOFTWARE, "experiment_sha256"):
         old, new = cast(JsonObject, manifest).get(key), cast(JsonObject, session)[key]
         if old != new:
@@ -349,15 +343,13 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
         folder.notes.append(f"the source of jaxbench has changed since {folder.path} was started.")
     if unknown := identity.cannot_tell(manifest, session):
         folder.notes.append(f"{folder.path}: {unknown}.")
-    sessions = [*manifest["sessions"], {key: session[key] for key in ("started", "command", "git", "shared_with")}]
-    write_json(path, {**manifest, "sessions": sessions})
+    folder.notes += [f"{folder.path}: {each}." for each in identity.cautions(manifest, session, "at its start", "now")]
+    started = {key: session[key] for key in ("started", "command", "git", "shared_with", "identity")}
+    sessions = [*manifest["sessions"], started]
+    write_manifest(folder.path, {**manifest, "sessions": sessions})
     return len(sessions)
 
 
 def _processes(manifest: Manifest) -> dict[str, int]:
     """The number of processes that run each planned point."""
     return {each["point"]: each.get("processes", 1) for each in manifest.get("plan", {}).get("points", ())}
-
-
-def interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -24,7 +24,7 @@ from rich.console import Console
 from jaxbench.core.plan import Point
 from jaxbench.core.schema import needed_bytes
 from jaxbench.core.store import write_json
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.levers import ACCUMULATE
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Compile, Fields, Ran, RunWithin
@@ -126,8 +126,8 @@ class Study:
             # A device has no more than the limit, so a refused step counts as more.
             needs = max(needed_bytes(str(error)) or 0, self.limit.bytes + 1)
             return Memory(peak_bytes=needs, temp_bytes=None, refused=str(error))
-        assert answer.peak_bytes is not None  # a step with a known size, of a strategy that is compiled as a whole
-        return Memory(peak_bytes=answer.peak_bytes, temp_bytes=answer.temp_bytes)
+        peak_bytes = present(answer.peak_bytes)  # a step with a known size, of a strategy that is compiled as a whole
+        return Memory(peak_bytes=peak_bytes, temp_bytes=answer.temp_bytes)
 
     def require_fits(self, what: str, memory: Memory, instead: str) -> None:
         """Raises UserError if `what`, the smallest possible setting, does not fit."""

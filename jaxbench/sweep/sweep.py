@@ -20,10 +20,11 @@ from pathlib import Path
 from absl import logging
 from rich.console import Console
 
+from jaxbench.catalog.jax_settings import CACHE_FOLDER
 from jaxbench.core import schema
 from jaxbench.core.plan import Placed, Point, rounds_of
 from jaxbench.core.schema import PointRecord, RoundRecord
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, of_kind
 from jaxbench.levers import INPUT
 from jaxbench.measure import memory
 from jaxbench.processes import messages
@@ -108,7 +109,7 @@ class _Sweep:
         self.unreported: dict[str, list[str]] = {}  # failed points by reason
         self.visits: Counter[tuple[int, str]] = Counter()  # by set and point
         self.sets: list[Workers] = []
-        self.cache = job.run.path / "compiled"
+        self.cache = job.run.path / CACHE_FOLDER
         self.references = References(job.run.path, points)
         # Not for cases: the libraries that a fork has loaded use one thread, and NumPy's kernels are measured on more.
         forks = job.live and job.config.get("measures") != "cases"
@@ -396,8 +397,7 @@ class _Sweep:
         self.visits[workers.number, name] += 1
         answer = self.attempt(workers, "round", name, f"round {number + 1}: {point.text}", request)
         if answer is not None:
-            record = self.append(answer)
-            assert isinstance(record, RoundRecord)
+            record = of_kind(RoundRecord, self.append(answer))
             self.steps[name] = record.steps
             self.progress.measured(record)
 

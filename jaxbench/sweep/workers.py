@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxbench import features
+from jaxbench.catalog.jax_settings import KEEP_ALL
 from jaxbench.core.plan import Placed, Point, groups
 from jaxbench.core.schema import FailureRecord
-from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.core.store import RunFolder, write_manifest
 from jaxbench.measure import memory
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
@@ -22,8 +23,6 @@ from jaxbench.sweep.job import SweepJob
 
 PROCESS_BYTES = 4.2e8  # of an idle process, before it has a model
 SHARE = 0.5  # of the free memory, for all sets: the rest is for their models, which have no known size yet
-# By default JAX's compilation cache leaves out programs that compile within a second, as many of the sets' do.
-KEEP_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
 
 
 def note_workers(run: RunFolder, sets: Sequence[Workers]) -> None:
@@ -34,7 +33,7 @@ def note_workers(run: RunFolder, sets: Sequence[Workers]) -> None:
         # Sets follow each other on an accelerator, and a continued run may need fewer: the largest number counts.
         most = max(workers.number for workers in sets) + 1
         manifest["plan"]["sets"] = max(most, manifest["plan"].get("sets", 1))
-    write_json(run.path / MANIFEST, {**manifest, "workers": {**manifest.get("workers", {}), **about}})
+    write_manifest(run.path, {**manifest, "workers": {**manifest.get("workers", {}), **about}})
 
 
 def processes_of(points: Sequence[Placed]) -> int:

@@ -7,6 +7,8 @@ line, and a legal alternative.
 
 from __future__ import annotations
 
+import builtins
+import dataclasses
 import inspect as signatures
 import re
 from collections.abc import Mapping
@@ -24,8 +26,12 @@ from jaxbench.core.workload import KEY, Field, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.workloads.levers import stateful
 
+OVERWRITTEN = "_overwrite_with_gradient"  # flax.linen.fp8_ops.OVERWRITE_WITH_GRADIENT, without importing Flax
 CALL = "a model is called as `y, model_state = model.apply(params, model_state, x, key)`"
 LOSS = "a loss returns (scalar, (model_state, metrics))"
+
+
+NUMBERS = ("array", "float", "int", "bool", "complex")  # kinds of leaf; others are objects
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,16 @@ def inspect(workload: TrainWorkload, *, batch: int = 8) -> None:
         )
     params, model_state = _initial(workload)
     _require_loss(workload, params, model_state, batch)
+
+
+def with_least(workload: TrainWorkload, batch: int) -> TrainWorkload:
+    """The workload with `least`: 1, or `batch` for a model that cannot be traced with a single example."""
+    try:
+        traced(workload, "init", KEY)
+        traced(workload, "loss", *jax.eval_shape(workload.init, KEY), workload.batch_avals(1), KEY, batch=1)
+    except UserError:  # if it cannot take `batch` either, `inspect` says so
+        return dataclasses.replace(workload, least=batch)
+    return workload
 
 
 def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -> PyTree:
@@ -177,14 +193,27 @@ def _initial(workload: TrainWorkload) -> tuple[PyTree, PyTree]:
     params, model_state = returned
     if not jax.tree.leaves(params):
         raise UserError(f"{where} returns no parameters: there is nothing to train.")
+    overwritten = [path for path in (*_paths(params), *_paths(model_state)) if OVERWRITTEN in path.split("/")]
+    if overwritten:
+        raise UserError(
+            f"{where} returns '{overwritten[0]}': Flax overwrites the collection {OVERWRITTEN} with its gradient (the "
+            "scales of fp8 products), but jaxbench's steps would leave it at its first value. Use products in bfloat16 "
+            "(--config.lever.precision=bfloat16), or bring your own train step with Flax's TrainState."
+        )
     for path, leaf in _paths(params).items():  # integers cannot be trained, and a float is no array to place
+        if leaf.kind not in NUMBERS and leaf.kind != "function" and not hasattr(builtins, leaf.kind):
+            what = f"the parameter '{path}'" if path else "parameters"
+            raise UserError(
+                f"{where} returns {what} of the class {leaf.kind}, which JAX does not know as a pytree: register it, "
+                "with jax.tree_util.register_dataclass or flax.struct, or use a dict."
+            )
         if leaf.kind != "array" or not jnp.issubdtype(leaf.dtype, jnp.floating):
             raise UserError(
                 f"{where} returns the parameter '{path}', which is {leaf}: numbers must be float arrays, such as "
                 "jnp.asarray(1.0), or part of the model's state."
             )
     for path, leaf in _paths(model_state).items():
-        if leaf.kind not in ("array", "float", "int", "bool", "complex"):
+        if leaf.kind not in NUMBERS:
             raise UserError(f"{where} returns the state '{path}', which is {leaf}: a model's state must be arrays.")
         # NumPy and checkpoints have no arrays of keys.
         if leaf.kind == "array" and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
@@ -309,7 +338,7 @@ def require_trainable(workload: TrainWorkload, metric: str = "accuracy") -> None
 
 def _metric_names(workload: TrainWorkload, params: object, model_state: object) -> list[str]:
     """The names of the metrics by which training is evaluated. Raises UserError unless they are scalars."""
-    batch = workload.batch_avals(8)  # any number of examples, as in `inspect`
+    batch = workload.batch_avals(workload.traceable(8))  # any number of examples, as in `inspect`
     if workload.evaluate is not None:
         found = traced(workload, "evaluate", params, model_state, batch)
         return metrics(found, f"the evaluate of '{workload.name}'")

@@ -65,11 +65,18 @@ def frozen(workload: TrainWorkload, pattern: str) -> TrainWorkload:
         predict=workload.predict and with_frozen(workload.predict),
     )
     # FLOPs of training the rest. Frozen layers need no gradient of their weights; layers before the first trained layer
-    # need none of their inputs. A workload's own figure is scaled by the remaining share of the products.
-    remaining = _products(rest)
-    if workload.flops_per_example is not None:
-        remaining *= workload.flops_per_example / _products(workload)
-    return dataclasses.replace(rest, flops_per_example=remaining, masked_flops_per_example=0.0)
+    # need none of their inputs. A workload's own figures are scaled by the remaining share of the products.
+    remaining = flops.of_workload(rest, workload.least).total / workload.least
+    if workload.flops_per_example is None:
+        return dataclasses.replace(rest, flops_per_example=remaining)
+    whole = flops.of_workload(workload, workload.least).total / workload.least
+    share = remaining / whole if whole else 1.0
+    return dataclasses.replace(
+        rest,
+        flops_per_example=share * workload.flops_per_example,
+        masked_flops_per_example=share * workload.masked_flops_per_example,
+        padding_flops_per_example=share * workload.padding_flops_per_example,
+    )
 
 
 def stateful(model_state: PyTree) -> bool:
@@ -118,22 +125,6 @@ def _some(names: list[str]) -> str:
 
 def _merge(trainable: PyTree, frozen: PyTree) -> PyTree:
     return jax.tree.map(lambda t, f: f if t is None else t, trainable, frozen, is_leaf=lambda x: x is None)
-
-
-def _products(workload: TrainWorkload) -> float:
-    """FLOPs of one example's products, forward and backward."""
-
-    def derivative(params: PyTree, model_state: PyTree, batch: PyTree, key: jax.Array) -> PyTree:
-        return jax.jvp(lambda p: workload.mean_loss(p, model_state, batch, key)[0], (params,), (params,))
-
-    # Counted in forward mode: its derivative has products of the same size as the backward pass, but never recomputes
-    # an activation. Rematerialization is not work that training requires.
-    params, model_state = jax.eval_shape(workload.init, KEY)
-    avals = params, model_state, workload.batch_avals(1), KEY
-    try:
-        return flops.count(derivative, *avals)
-    except TypeError:  # a custom_vjp function has no forward mode
-        return flops.count(jax.grad(workload.mean_loss, has_aux=True), *avals)
 
 
 # The lever `precision`: the number format of the products of a step. float32 and tf32 set the precision of products of

@@ -7,7 +7,7 @@ Axes: B examples given, G of the global batch, T positions, V vocabulary, D widt
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -106,9 +106,8 @@ def next_token(
         )
         value, metrics = score(logits, batch, tokens=tokens, weights=weights)
         if penalty is not None:
-            assert not isinstance(value, WeightedMean)  # refused above
             more, further = penalty(model_state)
-            value, metrics = value + more, metrics | further
+            value, metrics = cast(jax.Array, value) + more, metrics | further  # a WeightedMean is refused above
         return value, (model_state, metrics)
 
     return loss

@@ -20,12 +20,13 @@ class OwnStep:
       step: (state, batch) -> (state, metrics), any callable that JAX can trace, jitted inside or not. The state must
         return with the structure, shapes, dtypes and shardings that it had. jaxbench jits the call again, so a
         `donate_argnums` inside has no effect.
-      init: () -> a fresh state, placed on the devices, with the same values at each call. Leaves that are no arrays,
-        such as functions and flags, are constants of the compiled step.
+      init: () -> a fresh state, placed on the devices, with the same values at each call. A step may donate its arrays,
+        so they must be made in this call. Leaves that are no arrays, such as functions and flags, are constants of the
+        compiled step.
       batch: the global batch, placed on the devices; or a function of the step number, from 0, that returns it. It is
-        then called before each step, and its time counts.
+        then called before each step, and its time counts. It has as many rows as `make` was asked for.
       parameters: state -> the part of the state that is compared with one device as trained parameters. The other
-        floating-point arrays are compared as the state of the optimizer.
+        arrays are compared, too, and whole numbers must be equal.
       context: () -> a context manager, such as ``jax.set_mesh(mesh)``, that is open during init, tracing and calls.
       donate: whether the step may overwrite the state.
     """

@@ -70,9 +70,24 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
         parts = jax.tree.map(lambda x: x.reshape(len(keys), -1, *x.shape[1:]), batch)
         if _alone(of_part, jax.tree.map(lambda x: x[0], parts), keys[0], count=len(keys)):
             return together(jax.lax.map(lambda part: of_part(*part), (parts, keys)))
-        return together(jax.vmap(of_part, axis_name=PARTS)(parts, keys))
+        return together(map_parts(of_part, (parts, keys)))
 
     return dataclasses.replace(workload, loss=loss)
+
+
+def map_parts(of_part: Callable[..., PyTree], parts: tuple[PyTree, ...]) -> PyTree:
+    """`of_part` of each part, stacked. parts: its arguments, with a leading axis of parts.
+
+    Under `vmap` a part can reach the others through the axis PARTS. Some operations have no rule for `vmap`, such as
+    `ragged_dot`, a foreign call or an ordered callback. Then one part is computed after the other; a part that reaches
+    the others ends in a NameError.
+    """
+    try:
+        return jax.vmap(of_part, axis_name=PARTS)(*parts)
+    except (NotImplementedError, ValueError):  # an error of `of_part` itself comes again below
+        count = len(jax.tree.leaves(parts)[0])
+        each = [of_part(*jax.tree.map(lambda x, i=i: x[i], parts)) for i in range(count)]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
 
 
 def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count: int) -> bool:

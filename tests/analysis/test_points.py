@@ -185,13 +185,19 @@ def test_an_earlier_wrong_result_is_not_excused_by_a_later_right_one(tmp_path: P
     assert point.check_ok is False and "in an earlier compile report" in point.reason
 
 
-@pytest.mark.parametrize("change", [{"points": 3}, {"points": [{}]}, {"rounds": None}, {"measures": "training"}])
-def test_a_folder_without_a_plan_of_cases_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"points": 3}, "plan: points: 3 is not a list"), ({"points": [{}]}, "plan of cases"),
+        ({"rounds": None}, "plan: rounds: None is not a whole number"), ({"measures": "training"}, "plan of cases"),
+    ],
+)  # fmt: skip
+def test_a_folder_without_a_plan_of_cases_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
     path = fab.case_folder(tmp_path, [fab.matmul(64, call_s=1e-4)])
     manifest = json.loads((path / store.MANIFEST).read_text())
     manifest["plan"] |= change
     store.write_json(path / store.MANIFEST, manifest)
-    with pytest.raises(UserError, match="plan of cases"):
+    with pytest.raises(UserError, match=said):
         points.load_cases(RunFolder(path))
 
 

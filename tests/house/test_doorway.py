@@ -106,6 +106,20 @@ def test_variables_become_flags(call) -> None:
     assert call("test-all", "QUARTER=3")[1] == [*call("test-all")[1], "--quarter=3"]
 
 
+def test_python_is_started_for_tests_as_if_a_shell_exported_nothing_for_it(call, monkeypatch) -> None:
+    for name, value in {"PYTHONOPTIMIZE": "1", "PYTHONWARNINGS": "error", "PYTHONIOENCODING": "ascii"}.items():
+        monkeypatch.setenv(name, value)
+    ours = {"PYTHONOPTIMIZE", "PYTHONWARNINGS", "PYTHONIOENCODING"}
+    found = {*call("test")[2]}
+    assert "PYTHONUTF8" in found and not ours & found
+    assert ours <= {*call("run", "EXP=cnn")[2]}, "the app runs as the shell says"
+
+
+def test_the_readme_names_the_tests_next_to_its_first_command() -> None:
+    block = (ROOT / "README.md").read_text().split("```")[1].split("\n")
+    assert [line.split("  ")[0] for line in block[1:3]] == ["make run EXP=cnn", "make test"]
+
+
 def test_hosted_checks_are_those_of_the_repository() -> None:
     """Neither file has a list of its own of what is checked."""
     assert "run: .ci/run\n" in (ROOT / ".github" / "workflows" / "ci.yml").read_text()

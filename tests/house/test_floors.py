@@ -13,11 +13,11 @@ RECORDS = {"records", "core/schema", "core/store"}
 # Lowest first. A room may import the rooms of lower floors and itself. A file of core stands with the folder that it is
 # the heart of, and the two may import each other.
 FLOORS = (
-    {"errors", "digits", "native_log"},
+    {"errors", "digits", "interrupts", "native_log", "texts"},
     RECORDS,
     {"catalog"},
     {"hlo"},
-    {"discovery", "levers"},
+    {"discovery", "levers", "jax_import", "ranges"},
     {"command_form"},
     {"config"},
     {"machine"},
@@ -36,7 +36,7 @@ WINGS = {
     "statistics": {"errors", "digits", *RECORDS},
     "analysis": {"errors", "digits", "catalog", "levers", "statistics", *RECORDS},
     "report": {
-        *("errors", "digits", "command_form", "catalog", "levers", "statistics", "analysis", "features"),
+        *("errors", "digits", "texts", "command_form", "catalog", "levers", "statistics", "analysis", "features"),
         *RECORDS,
     },
 }
@@ -75,8 +75,8 @@ OUTSIDE = {
     "templates": {"workloads", "OwnStep", "StepWorkload"},  # the last two are names of the package itself
 }
 NO_JAX = {
-    *("errors", "digits", "native_log", "command_form", "discovery", "levers", "catalog", "hlo", "configs"),
-    *("features", *RECORDS, *WINGS),
+    *("errors", "digits", "interrupts", "native_log", "command_form", "discovery", "levers", "jax_import", "catalog"),
+    *("hlo", "configs", "features", *RECORDS, *WINGS),
 }
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
 

@@ -7,6 +7,7 @@ import ast
 import io
 import re
 import tokenize
+import tomllib
 from pathlib import Path
 
 from house.tree import ROOT, SOURCES, findings, parsed, python_files
@@ -25,6 +26,11 @@ def prints(path: str, text: str) -> list[str]:
         return []
     calls = (n for n in ast.walk(parsed(text)) if isinstance(n, ast.Call))
     return [f"{path}:{n.lineno}: print" for n in calls if isinstance(n.func, ast.Name) and n.func.id == "print"]
+
+
+def asserts(path: str, text: str) -> list[str]:
+    """Python leaves them out under -O, and the work in them. ruff's S101 says the same, without the tests."""
+    return [f"{path}:{n.lineno}: assert" for n in ast.walk(parsed(text)) if isinstance(n, ast.Assert)]
 
 
 def broad_excepts(path: str, text: str) -> list[str]:
@@ -72,6 +78,14 @@ def test_no_print_outside_app_and_report() -> None:
     assert not findings(prints, python_files(*SOURCES))
 
 
+def test_no_work_and_no_check_is_in_an_assert() -> None:
+    assert not findings(asserts, python_files("jaxbench", "experiments", "configs"))
+    lint = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
+    assert "S101" in lint["select"] and [*lint["per-file-ignores"].values()] == [["S101"]]
+    (exempt,) = lint["per-file-ignores"]
+    assert exempt == "{tests,benchmarks}/**"
+
+
 def test_only_one_broad_except() -> None:
     assert not findings(broad_excepts, python_files(*SOURCES))
     marked = [p for p in python_files(*SOURCES) for line in (ROOT / p).read_text().splitlines() if MARK in line]
@@ -94,6 +108,7 @@ def test_planted_violations_are_found() -> None:
     assert prints("jaxbench/core/clock.py", "def f():\n    print(1)")
     assert not prints("jaxbench/report/tables.py", "print(1)")
     assert not prints("jaxbench/core/clock.py", "console.print(1)")
+    assert asserts("jaxbench/core/clock.py", "def f(x):\n    assert x.pop() == 1")
     for caught in ("", " Exception", " BaseException as error", " (ValueError, Exception)"):
         assert broad_excepts("jaxbench/sweep/point.py", f"try:\n    f()\nexcept{caught}:\n    pass")
     assert broad_excepts("jaxbench/sweep/point.py", "with contextlib.suppress(Exception):\n    f()")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from doorway import QUICK_MLP, ROOT, environment
 
+from jaxbench.analysis import machine_profile, roofline
 from jaxbench.errors import UserError
 from jaxbench.features.comparison import calibration
 from jaxbench.machine import cores, manifest, source
@@ -96,11 +97,11 @@ def manifest_of(product_s: float | None, by: str = "numpy 2", **facts: Any) -> d
 @pytest.mark.parametrize(
     ("then", "now", "differ"),
     [
-        (manifest_of(0.00100), manifest_of(0.00114), False),
-        (manifest_of(0.00100), manifest_of(0.00122), True),
-        (manifest_of(0.00122), manifest_of(0.00100), True),
+        (manifest_of(0.00046), manifest_of(0.00086), False),  # a neighbour on the physical core
+        (manifest_of(0.0238), manifest_of(0.00087), False),
         (manifest_of(0.00100), manifest_of(None), False),
-        (manifest_of(0.00100), manifest_of(0.00122, by="numpy 3"), False),
+        (manifest_of(None, memory_bytes=16 << 30), manifest_of(None, memory_bytes=15 << 30), False),
+        (manifest_of(None, memory_bytes=16 << 30), manifest_of(None, memory_bytes=64 << 30), True),
         (manifest_of(None, devices=1), manifest_of(None, devices=8), False),
         (manifest_of(None, platform="gpu", devices=1), manifest_of(None, platform="gpu", devices=8), True),
     ],
@@ -109,9 +110,48 @@ def test_the_same_machine_is_what_differs_in_nothing_that_both_know(then: dict, 
     assert bool(compared.differences(then, now)) == differ
 
 
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        (0.00100, 0.00114, ""),
+        (0.00046, 0.00086, "the same machine ran a reference product 1.9 times slower now than then (0.00046 s then"),
+        (0.0238, 0.00087, "the same machine ran a reference product 27.4 times slower then than now"),
+        (0.00046, None, ""),
+    ],
+)
+def test_another_speed_is_a_fact_and_no_other_machine(then: float, now: float | None, said: str) -> None:
+    found = compared.cautions(manifest_of(then), manifest_of(now), "then", "now")
+    assert len(found) == bool(said) and said in "".join(found)
+    assert not compared.cautions(manifest_of(then), manifest_of(now, by="numpy 3"), "then", "now")
+
+
+@pytest.mark.parametrize("seconds", [0.00046, 0.00087, 0.0238])
+def test_a_profile_and_a_calibration_hold_at_every_speed(seconds: float) -> None:
+    then, now = manifest_of(0.00087), manifest_of(seconds)
+    card: Any = {"machine": then, "peaks": [peak(1e9)]}
+    assert not machine_profile.matches(card, now)
+    at_speed = machine_profile.at_speed_of(card, now)
+    ceiling = roofline.measured_ceilings(at_speed, "cpu", 1, "float32").flop
+    assert ceiling.room == pytest.approx(max(1.0, 0.00087 / seconds))  # a faster machine may exceed the profile's peak
+    assert ("times" in machine_profile.speed_note(card, now)) == (seconds != 0.00087)
+    file = calibration.CalibrationFile(machines={f"{calibration.machine_key(then)} #1": {}}, facts={})
+    file.facts[next(iter(file.machines))] = then
+    assert file.key_of(now)
+
+
+def peak(value: float) -> dict[str, Any]:
+    return {"quantity": "flop_per_s", "dtype": "float32", "platform": "cpu", "cores": 1, "level": "", "value": value}
+
+
+def test_another_gpu_of_the_same_kind_is_a_fact_and_no_other_machine() -> None:
+    one, both, other = ({"platform": "gpu", "identity": {"gpus": ids}} for ids in (["a"], ["a", "b"], ["c"]))
+    assert not compared.differences(one, other) and not compared.cautions(one, both, "then", "now")
+    assert compared.cautions(one, other, "then", "now") == ["the GPUs are others of the same kind (a then, c now)"]
+
+
 def test_a_kernel_is_a_difference_but_no_other_hardware() -> None:
     then, now = {"identity": {"kernel": "6.1"}}, {"identity": {"kernel": "6.2"}}
-    assert compared.sentence(compared.differences(then, now)) == "kernel '6.1', here '6.2'"
+    assert compared.refused(compared.differences(then, now)) == "with another kernel (kernel '6.1', here '6.2')"
     assert not compared.hardware(then, now)
 
 
@@ -153,9 +193,12 @@ def test_the_manifest_has_an_identity_and_the_variables_of_this_process(monkeypa
     ours = {"NPROC": "3", "MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "2", "CUDA_MODULE_LOADING": "EAGER"}
     for name, value in {**ours, "TF_CPP_MIN_LOG_LEVEL": "1"}.items():
         monkeypatch.setenv(name, value)
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
     found = manifest.probe.__wrapped__("cpu")
     assert ours.items() <= found["environment"].items()
-    assert not any(name.startswith(("TF_CPP_", "OPENBLAS_")) for name in found["environment"])
+    # Those that the probe itself sets are not of this process.
+    assert not {"TF_CPP_MIN_LOG_LEVEL", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} & found["environment"].keys()
     assert server.surroundings().environment == found["environment"]
     assert found["identity"]["kernel"] and found["identity"]["product_by"].startswith("numpy")
     assert compared.cannot_tell(found, {}) and not compared.cannot_tell(found, found)

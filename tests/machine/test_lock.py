@@ -9,7 +9,9 @@ import sys
 
 import pytest
 from doorway import QUICK_MLP, jaxbench
+from thin import thin
 
+from jaxbench.core.store import LOCK, RunFolder, lock_folder
 from jaxbench.errors import UserError
 from jaxbench.machine import lock
 
@@ -121,3 +123,114 @@ def test_a_verb_that_measures_stops_with_that_sentence(folder):
         done = jaxbench("run", "mlp", f"--workdir={folder / 'run'}", *QUICK_MLP)
     assert done.returncode == 2 and not (folder / "run").exists()
     assert done.stderr.startswith(f"jaxbench: another process measures on this machine (process {holder.pid}, ")
+
+
+TYPED = {
+    "ab": (("ab", "mlp", "--b=--config.batch=0", "--preset=smoke"), "--config.batch=0"),
+    "ab, its margin": (("ab", "mlp", "--b=--config.batch=64", "--margin=7", "--preset=smoke"), "--margin=7"),
+    "ab, an arm": (("ab", "mlp", "--b=--config.bach=64", "--preset=smoke"), "bach"),
+    "check": (("check", "mlp", "--name=nobody"), "there is no baseline 'nobody'"),
+    "repro": (("repro", "--card=nowhere.json"), "nowhere.json"),
+    "paper": (("paper", "rajbhandari202"), "rajbhandari202"),
+    "paper, its size": (("paper", "rajbhandari2020", "--preset=nan"), "--preset=nan"),
+    "calibrate": (("calibrate", "mlp", "--config.measure.processes=2", "--preset=smoke"), "processes=2"),
+}
+
+
+@pytest.mark.parametrize("typed", thin([*TYPED], [*TYPED][::2]))
+def test_what_was_typed_wrongly_is_said_before_anyone_waits(folder, typed):
+    words, said = TYPED[typed]
+    with another():
+        done = jaxbench(*words, cwd=folder)
+    assert done.returncode in (2, 3) and len(done.stderr.splitlines()) == 1
+    assert said in done.stderr and "another process measures" not in done.stderr
+
+
+def test_no_link_and_no_second_name_leads_to_another_file(folder):
+    """A link in the folder of the lock emptied the file to which it led."""
+    mine = folder / "mine.txt"
+    mine.write_text("precious")
+    for make in (os.symlink, os.link):
+        make(mine, folder / lock.FILE)
+        with pytest.raises(UserError, match="link|one name"):
+            measure(folder)
+        (folder / lock.FILE).unlink()
+    os.mkfifo(folder / lock.FILE)
+    with pytest.raises(UserError, match="not an ordinary file"):
+        measure(folder)
+    assert mine.read_text() == "precious"
+
+
+@pytest.fixture
+def default(folder, monkeypatch):
+    """The folders of a user who names none, in an empty temporary folder."""
+    monkeypatch.delenv(lock.FOLDER)
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr(lock, "SOCKET", f"\0jaxbench-test-{folder}")
+    monkeypatch.setattr(lock.tempfile, "gettempdir", lambda: str(folder))
+    return folder / f"jaxbench-{os.getuid()}"
+
+
+def test_the_lock_is_in_a_folder_of_this_user_alone(default, monkeypatch):
+    assert measure(default) == ""
+    assert (default.stat().st_mode & 0o777, default.stat().st_uid) == (0o700, os.getuid())
+    assert (default / lock.FILE).stat().st_mode & 0o077 == 0
+    runtime = default.parent / "run"
+    runtime.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    measure(default)
+    assert (runtime / lock.FILE).exists()
+    runtime.chmod(0o777)  # others could replace the file
+    (runtime / lock.FILE).unlink()
+    measure(default)
+    assert not (runtime / lock.FILE).exists()
+
+
+@pytest.mark.parametrize("how", ["open to all", "a link", "a file"])
+def test_a_folder_of_somebody_else_is_not_used(default, how):
+    elsewhere = default.parent / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    if how == "a link":
+        default.symlink_to(elsewhere)
+    elif how == "a file":
+        default.write_text("")
+    else:
+        default.mkdir()
+        default.chmod(0o777)
+    with pytest.raises(UserError, match=f"'{default}'.* is not a folder of mode 0700 that belongs to you: remove it"):
+        measure(default)
+    assert not [*elsewhere.iterdir()]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="such sockets exist on Linux only")
+def test_users_with_other_folders_exclude_each_other(default, monkeypatch):
+    monkeypatch.delenv(lock.SHARED, raising=False)
+    mine, theirs = default.parent / "mine", default.parent / "theirs"
+    for folder in (mine, theirs):
+        folder.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(mine))
+    with lock.measuring("jaxbench run cnn", default):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(theirs))
+        monkeypatch.setenv(lock.PARENT, "1")
+        with pytest.raises(UserError, match=f"measures on this machine .process {os.getpid()} of the user "):
+            measure(default)
+        assert measure(default, share=True).startswith(f"process {os.getpid()} of the user ")
+        monkeypatch.setenv(lock.PARENT, str(os.getpid()))  # a process that the holder started
+        assert measure(default) == ""
+    monkeypatch.setenv(lock.PARENT, "1")
+    assert measure(default) == ""
+
+
+def test_a_refused_folder_keeps_no_lock(folder):
+    """A run into the folder of a training left `.lock` in it."""
+    (folder / "t" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(UserError, match="contains a training"):
+        RunFolder.begin(folder / "t", {"experiment": "cnn"})
+    assert [path.name for path in (folder / "t").iterdir()] == ["checkpoints"]
+    with pytest.raises(UserError, match="another paper"), lock_folder(folder):
+        raise UserError("the folder holds another paper")
+    assert not (folder / LOCK).exists()
+    RunFolder.begin(folder / "run", {"experiment": "cnn"}).close()
+    with pytest.raises(UserError):
+        RunFolder.begin(folder / "run", {"experiment": "mlp"})
+    assert (folder / "run" / LOCK).exists()  # it had one before

@@ -331,3 +331,46 @@ def test_a_large_reference_is_optimised_a_little_and_its_second_program_not_at_a
     assert reference.relative_l2(large.end.params, small.end.params) < 1e-6
     assert reference.relative_l2(rounding.rerun(large, workload, key, batch, **about).params, small.end.params) == 0
     assert run_once_options(LARGE) != run_once_options(LARGE / 2)
+
+
+def float16_before_a_normalization(*, mix: bool = False):
+    """A bias that a normalization over the batch takes out again. mix: the loss is that of neighbours in pairs."""
+    plain = linear_workload(optax.sgd(0.5))
+
+    def init(key):
+        return {"w": jax.random.normal(key, (3, 8)), "b": jnp.zeros(8), "out": jnp.ones((8, 2)) / 8}, {}
+
+    def loss(params, model_state, batch, key):
+        x, w, b, out = (v.astype(jnp.float16) for v in (batch["x"], params["w"], params["b"], params["out"]))
+        h = (x @ w + b).astype(jnp.float32)
+        h = jax.nn.relu((h - jnp.mean(h, 0)) / jnp.sqrt(jnp.var(h, 0) + 1e-3)).astype(jnp.float16)
+        error = (h @ out).astype(jnp.float32) - batch["y"]
+        error = error[::2] * error[1::2] if mix else error
+        return jnp.mean(error**2), (model_state, {})
+
+    workload = dataclasses.replace(plain, init=init, loss=loss)
+    batch = jax.device_get(workload.synthetic(KEY, 64))
+    state = reference.initial_state(workload, KEY, device=jax.devices()[0])
+    return state, batch, reference.reference(workload, state, batch, device=jax.devices()[0])
+
+
+def test_a_gradient_that_is_only_rounding_depends_on_the_order_of_the_examples():
+    state, batch, expected = float16_before_a_normalization()
+    others = list(rounding.reordered(expected, state, batch, layout=reference.BatchLayout()))
+    assert len(others) == rounding.REORDERED
+    start, end = expected.start, expected.end.params
+    for other in others:  # the bias moves by something else, and all else as before
+        assert reference.relative_l2(other.params["w"], end["w"]) < 1e-3
+    assert max(np.linalg.norm(other.params["b"] - end["b"]) for other in others) > 0.3 * np.linalg.norm(end["b"]) > 0
+    # Another order is no excuse for a parameter with a gradient, which is the same in every order.
+    actual = reference.TrainedState({**end, "b": others[0].params["b"]}, ())
+    assert check.each_proven(actual, expected, others)
+    wrong = reference.TrainedState({**end, "w": (end["w"] + start["w"]) / 2}, ())
+    assert check.farthest(wrong, expected, others) == ("w", pytest.approx(0.5, rel=1e-3))
+
+
+def test_another_order_of_examples_that_belong_together_excuses_nothing():
+    state, batch, expected = float16_before_a_normalization(mix=True)
+    assert not list(rounding.reordered(expected, state, batch, layout=reference.BatchLayout()))
+    drawn = reference.BatchLayout(draws=True)
+    assert not list(rounding.reordered(expected, state, batch, layout=drawn))

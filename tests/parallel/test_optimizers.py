@@ -149,6 +149,9 @@ WHOLE = {
 MORE = "needs 'value', 'grad', and 'value_fn'"
 REFUSED = {
     "lbfgs": (optax.lbfgs(), MORE),
+    "lookahead": (optax.lookahead(optax.sgd(0.1), 2, 0.5), "optax.lookahead, which needs parameters of its own kind"),
+    "lookahead: in a chain": (optax.chain(optax.clip(1.0), optax.lookahead(optax.adam(0.1), 5, 0.5)), "its own kind"),
+    "of a class": (optax.GradientTransformation(lambda p: p.weights, lambda u, s, p: (u, s)), "no attribute 'weights'"),
     "momo": (contrib.momo(0.1), "needs 'value'"),
     "momo_adam": (contrib.momo_adam(0.1), "needs 'value'"),
     "monitor": (optax.monitor({"norm": optax.tree.norm}), "a state with another structure"),
@@ -159,10 +162,9 @@ REFUSED = {
     "scale_by_zoom_linesearch": (optax.scale_by_zoom_linesearch(3), MORE),
     "sophia": (contrib.sophia(0.1), "needs obj_fn"),
 }
-# For gradients of each example, for parameters in a class of optax's own, for matrices alone, for the inside of
-# `monitor`; deprecated.
+# For gradients of each example, for matrices alone, for the inside of `monitor`; deprecated.
 OTHERS = {
-    *("differentially_private_aggregate", "dpsgd", "lookahead", "scale_by_muon", "measure_with_ema"),
+    *("differentially_private_aggregate", "dpsgd", "scale_by_muon", "measure_with_ema"),
     "inject_stateful_hyperparams",
 }
 

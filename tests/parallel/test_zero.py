@@ -10,10 +10,11 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from strategy_cases import BATCH, assert_right
 from thin import thin
-from workload_cases import KEY, experiment_workload, one_device
+from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.core.program import TrainState
@@ -87,3 +88,26 @@ def test_moments_are_told_from_counts(params):
     told = Mirrored(state).map(state, lambda tree: "params", lambda leaf: "other", lambda tree: "moments")
     assert (told.opt_state[0].count, told.opt_state[0].mu, told.opt_state[0].nu) == ("other", "moments", "moments")
     assert (told.params, told.step) == ("params", "other")
+
+
+def test_an_array_of_no_numbers_stays_whole():
+    for shape in ((0,), (8, 0), (3, 0), (0, 16)):
+        cut = layout.shared_out(Cut(shape), 8)
+        assert cut.parts == 1 and not cut.dims and cut.numbers == 0
+    # A table may have split it already; its empty parts are not split again.
+    assert layout.shared_out(Cut((4, 0), ((0, "tensor"),), (2,)), 8).dims == ((0, "tensor"),)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "optimizer"),
+    thin([(a, b) for a in ("zero1", "zero2", "fsdp") for b in ("adam", "lamb", "adafactor")], 2),
+)
+def test_a_model_may_have_arrays_of_no_numbers(strategy, optimizer):
+    linear = linear_workload(getattr(optax, optimizer)(0.1))
+
+    def init(key):
+        params, state = linear.init(key)
+        return {**params, "none": jnp.zeros(0), "rows": jnp.zeros((8, 0)), "columns": jnp.zeros((0, 16))}, state
+
+    workload = dataclasses.replace(linear, init=init)
+    assert_right(workload, parallel.build(strategy, workload, jax.devices()[:2]))

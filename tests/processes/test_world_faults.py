@@ -2,6 +2,7 @@
 """A process group with a process that is killed, is stopped, or fails: real processes, short limits."""
 
 import os
+import re
 import signal
 import socket
 import time
@@ -19,7 +20,7 @@ from jaxbench.machine import start
 from jaxbench.machine.position import Position
 from jaxbench.processes import client
 from jaxbench.processes.client import Worker, WorkerError
-from jaxbench.processes.messages import Compile, Prepare, Round
+from jaxbench.processes.messages import Compile, Prepare, Round, Setup
 from jaxbench.sweep import sweep
 
 # A linear model; a file written by the test makes its loss fail, or differ, only in process 1.
@@ -116,6 +117,56 @@ def test_a_process_that_is_stopped_is_found_by_the_deadline(workers, monkeypatch
     with pytest.raises(WorkerError, match=r"no answer within 3 s: .* \(process 1 of 2 does not run: it was stopped"):
         workers.ask(WEAK.point, Compile(point=WEAK.to_json()))
     assert gone(pids)
+
+
+@pytest.mark.parametrize("limit", thin(["ROUND_LIMIT_S", "STOPPED_LIMIT_S"], 1))
+def test_a_stopped_process_is_noticed_by_its_round_and_both_are_named(workers, monkeypatch, limit):
+    """A round takes milliseconds, and 30 minutes passed before anybody was told."""
+    monkeypatch.setattr(client, limit, 1.5)
+    monkeypatch.setattr(client, "LOOK_S", 0.2)
+    monkeypatch.setattr(client, "LONGER", 0.01)
+    measure(workers, 0)
+    pids = the_world(workers).pids
+    os.kill(pids[1], signal.SIGSTOP)
+    with pytest.raises(WorkerError) as failed:
+        workers.ask(WEAK.point, Round(point=WEAK.point, round=1))
+    assert re.fullmatch(
+        rf"no answer within \d+ s(?: from process . of 2)?: worker 'session0/.*', which was asked to "
+        rf"measure round 1 of {WEAK.point}, was ended \(process 1 of 2 does not run: it was stopped, as by SIGSTOP\)",
+        str(failed.value),
+    )  # fmt: skip
+    assert not failed.value.alive and gone(pids)
+
+
+def test_a_round_is_overdue_by_what_was_asked_and_what_it_took_before():
+    worker = Worker.__new__(Worker)  # no process: only its limits
+    worker._setup = Setup(platform="cpu", devices=1, config={"measure": {"blocks": 1, "block_s": 0.05}})
+    worker._longest = {"quick": 0.2, "slow": 40.0, "slower": 500.0}
+
+    def limit(point):
+        return worker.limit_s(Round(point=point, round=3))
+
+    assert (limit("quick"), limit("slow"), limit("slower"), limit("new")) == (60, 800, 1800, 1800)
+    assert worker.limit_s(Compile(point={"point": "quick"})) == 1800  # compiling may take long
+    worker._setup = Setup(platform="cpu", devices=1, config={"measure": {"blocks": 100, "block_s": 10.0}})
+    assert limit("quick") > 3 * 100 * 10
+
+
+def test_a_parent_that_was_stopped_does_not_count_the_time(workers, monkeypatch):
+    """Ctrl-Z stops the whole group: after `fg` a worker that answers a little later is not overdue."""
+    monkeypatch.setattr(client, "ROUND_LIMIT_S", 5.0)
+    measure(workers, 0)
+    real, ready = client.time.monotonic, client.ready
+    away = [0.0]
+
+    def looked(children, limit_s):
+        heard = ready(children, 0.0 if not away[0] else limit_s)
+        away[0] = away[0] or 3600.0  # an hour passes in the first look
+        return heard
+
+    monkeypatch.setattr(client, "ready", looked)
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: real() + away[0]))
+    assert workers.ask(WEAK.point, Round(point=WEAK.point, round=1)).record.round == 1
 
 
 @pytest.mark.full

@@ -25,7 +25,7 @@ from rich.console import Console
 
 from jaxbench import levers
 from jaxbench.analysis import alpha_beta, points, run_rows
-from jaxbench.core import store
+from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
 from jaxbench.report import columns, page, run_report, table
 from jaxbench.report.run_report import RunReport
@@ -86,6 +86,12 @@ def test_every_column_leads_somewhere(tmp_path: Path) -> None:
     store.write_json(explained / "machine.json", card)
     found.append(run_report.find(RunFolder(explained)))
     found.append(run_report.find(RunFolder(fabricate_ranks.folder(tmp_path / "ranks", (1.0, 1.3)))))
+    work = schema.StepWork(
+        product_flops={"bfloat16": 3e9}, all_products_counted=True, reads_batch=True, idle_fields=("x",), steps=8,
+        changing_steps=4, parameter_arrays=2, still_arrays=("w",), still_share=0.9, moved_share=0.1, examples=16,
+        examples_with_gradient=8,
+    )  # fmt: skip
+    found.append(run_report.find(RunFolder(fabricate.run_folder(tmp_path / "work", devices=(1, 2), work=work))))
     for kind in ("precision", "inputs", "inference", "sharing"):
         found.append(run_report.find(RunFolder(fabricate_arms.folder(tmp_path / kind, kind))))
     for view in ("matmul", "collectives", "transfer", "curves"):

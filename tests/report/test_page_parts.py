@@ -139,7 +139,7 @@ def test_kinds_by_length_with_idle_last_and_the_whole_below_and_operations() -> 
     [
         ({"wall_s": 0.0}, "wall_s: 0.0 is not a finite number above 0"),
         ({"steps": 0}, "steps: 0 is not a finite number at least 1"),
-        ({"kinds": {"idle": -1.0}}, "kinds: -1.0 is not a finite number at least 0"),
+        ({"kinds": {"idle": -1.0}}, "kinds: idle: -1.0 is not a finite number at least 0"),
         ({"top": (("a", "b", -1.0),)}, "top: -1.0 is not a finite number at least 0"),
     ],
 )

@@ -15,7 +15,7 @@ import pytest
 
 from jaxbench.analysis import gates, headline, points, run_rows
 from jaxbench.core import store
-from jaxbench.core.schema import RoundRecord
+from jaxbench.core.schema import FailureRecord, RoundRecord
 from jaxbench.core.store import RunFolder
 from jaxbench.report import run_report, sentences
 from jaxbench.statistics import looks, timing
@@ -255,6 +255,19 @@ def test_sets_that_follow_each_other_have_the_interval_of_the_page(tmp_path):
     assert "its budget of 60 s for rounds is spent. At the end " in said
     said, more = ended(tmp_path / "noisy", NOISY, ended="budget", looks=[look])
     assert "points, not to ± 3 points" in said and "budget_s" in more
+
+
+def test_a_run_in_which_every_point_failed_was_not_interrupted(tmp_path):
+    run = looked_at(tmp_path, QUIET)
+    rows = run_rows.analyse(points.load(run), config=run.config())
+
+    def said(failed):
+        failure = FailureRecord(point="p", experiment="mlp", devices=1, stage="check", reason="it fails")
+        found = [dataclasses.replace(row.point, failure=failure if i < failed else None) for i, row in enumerate(rows)]
+        return sentences.of_rounds(run.manifest(), found, [], rows)
+
+    assert said(len(rows)) == ["No rounds: every point failed."]
+    assert said(0) == said(1) == ["Not finished: it was interrupted, and the same command continues it."]
 
 
 def test_a_run_that_was_stopped_by_hand_is_no_precise_one(tmp_path):

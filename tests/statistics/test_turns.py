@@ -35,6 +35,26 @@ def centres(draws, times):
     return [draws.centre(each, np.arange(56), range(56)) for each in times]
 
 
+def test_no_interval_of_a_mean_is_many_times_wider_than_the_range_of_its_rounds():
+    """For all kinds of rounds: noise, a random walk, processes that differ by much or only by it, outliers."""
+    chance, normal = np.random.default_rng(1), np.random.default_rng(2).standard_normal
+    for number in range(200):
+        processes, each = int(chance.integers(1, 7)), int(chance.integers(3, 8))
+        process = np.tile(np.arange(processes), each)
+        rounds = len(process)
+        differing = normal(processes)[process]
+        kinds = (
+            lambda e: e, np.cumsum, lambda e, of=differing: 10 * of + e / 10, lambda e, of=differing: of + 1e-6 * e,
+            lambda e: e + 100 * (np.arange(len(e)) % 10 == 0),
+        )  # fmt: skip
+        series = [(np.arange(rounds), kinds[number % len(kinds)](normal(rounds))) for _ in range(2)]
+        fitted = turns.fit(process, series, [(1, 0)], sets=processes >= 3)
+        means = [fitted.mean(*one) for one in series]
+        for mean, (_, values) in zip(means, series, strict=True):
+            assert turns.half_width(mean, turns.Mean(value=0.0, loadings=np.zeros(rounds))) <= 2 * np.ptp(values)
+        assert turns.half_width(*means) <= 2 * np.ptp(series[1][1] - series[0][1])
+
+
 @pytest.mark.parametrize("name", ["ladder", "remat", "zero"])
 def test_runs_with_processes_in_sequence_keep_their_numbers(name):
     run = RunFolder(FIGURES / name)

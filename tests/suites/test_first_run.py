@@ -62,7 +62,6 @@ class Stand:
 def somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "probe", lambda platform: MACHINE)
     monkeypatch.setattr(first_run, "all_of", lambda machine: ASKED)
-    monkeypatch.setattr(first_run.signal, "signal", lambda number, action: None)
     monkeypatch.setattr(card.socket, "gethostname", lambda: "brunel-7")
 
 

@@ -44,6 +44,8 @@ IN_INIT = [
     ),
     (W + ', "n": jnp.arange(3)}, {}', "'n', which is int32 of shape (3,)"),
     (W + ', "act": "relu"}, {}', "'act', which is a Python str"),
+    (W + '}, {"_overwrite_with_gradient": {"scale": jnp.ones(1)}}', "Flax overwrites the collection"),
+    (W + ', "net": {"_overwrite_with_gradient": jnp.ones(1)}}, {}', "(--config.lever.precision=bfloat16)"),
     (W + '}, {"k": jax.random.key(0)}', "the state 'k', which is a random key: store jax.random.key_data(key)"),
 ]
 # What the loss returns instead, and the message, which names the line of loss.
@@ -138,6 +140,26 @@ def test_an_error_inside_flax_names_the_persons_line(tmp_path):
     changes = ("    def init(key):\n", MODEL), (PARAMS, "return model.init(key)")
     path, sentence = told(tmp_path, *changes, (LOGITS, 'logits, _ = model.apply(params, model_state, batch["x"].T)'))
     assert sentence.startswith(f"'{path}', line {brought.line_with(path, 'model.apply')}: Scope")
+
+
+def test_parameters_of_a_class_that_is_no_pytree_are_named(tmp_path):
+    _, sentence = told(tmp_path, (PARAMS, "return type('Box', (), {})(), {}"))
+    assert "returns parameters of the class Box, which JAX does not know as a pytree: register it" in sentence
+
+
+def test_what_an_error_announces_is_printed(tmp_path):
+    """Flax' message ends its first paragraph with "Consider one of the following options:"."""
+    path = tmp_path / "listed.py"
+    path.write_text(
+        "import jax\nfrom flax import nnx\n\nclass Net(nnx.Module):\n    def __init__(self, rngs):\n"
+        "        self.layers = [nnx.Linear(2, 2, rngs=rngs)]\n\n"
+        "def build(config):\n    return Net(nnx.Rngs(0))\n"
+    )
+    with pytest.raises(
+        UserError, match=r"listed.py', line 6: ValueError: .*options: 1\. .* try using nnx\.List"
+    ) as caught:
+        discovery.build(str(path), None)
+    assert "\n" not in str(caught.value)
 
 
 def test_errors_of_our_functions_inside_a_loss_get_the_users_line(tmp_path):

@@ -57,6 +57,15 @@ class Model:
                     made[f"{factor}{name}{words}{how}"] = n.plus(part / 6, part / 6) * factor
         return made | {f"2/3 of {name}, weights frozen": work * (2 / 3) for name, work in made.items() if self.frozen}
 
+    def most(self, seq: float) -> float:
+        """FLOPs per token that no formula exceeds, if attention is unknown but the sequence is not; 0: unknown.
+
+        Attention over the whole sequence adds a share of seq / (6 x width). A model with 16 times as wide as it is deep
+        has the width (16 N / 12)^(1/3), and published ones are wider.
+        """
+        known = max((n.high for n in self.counts.values()), default=0.0) if seq else 0.0
+        return known and known * (6 + seq / (16 * known / 12) ** (1 / 3)) * 4 / 3
+
     def conventions(self, seq: float) -> Range | None:
         """From the cheapest formula (in blocks, with frozen weights) to the dearest; None: unknown."""
         work = self.formulas(seq).values() if self.sizes and seq else ()
@@ -204,22 +213,30 @@ class Check:
 @dataclass
 class Audited:
     """A row with its checks. formula, peak: what gives its numbers, or comes closest. efficiency: its throughput per
-    device over that of the row `base`."""
+    device over that of the row `base`. doubt: a sentence, if nothing known explains its numbers."""
 
     row: Row
     model: Model
     checks: list[Check] = field(default_factory=list)
     formula: str = ""
+    doubt: str = ""
     peak: str = ""
     efficiency: Range | None = None
     base: int = 0
 
     @property
     def verdict(self) -> str:
-        if self.failures:
+        if self.failures or self.row.faults:
             return INCONSISTENT
+        if self.doubt:  # numbers that agree with each other do not make up for one that nothing explains
+            return CANNOT_TELL
         # To be below a limit proves nothing.
         return CONSISTENT if any(check.kind != LIMIT for check in self.checks) else CANNOT_TELL
+
+    @property
+    def contradictions(self) -> list[str]:
+        """A clause for each number that is impossible, and for each two that disagree, the largest difference first."""
+        return [*self.row.faults, *(check.sentence for check in self.failures)]
 
     @property
     def failures(self) -> list[Check]:
@@ -313,8 +330,11 @@ def _flops(made: Audited) -> None:
     for name in ("mfu", "hfu"):
         made.compare(LIMIT, (f"{name.upper()} in %", "the peak"), get(name, scale=100), exact(100))
     made.compare(LIMIT, ("MFU in %", "HFU in %"), get("mfu", scale=100), get("hfu", scale=100))
+    most_work = made.model.most(seq.value if seq else 0.0)
     if rate is not None and tokens is not None:
-        made.formula = _search(made, FORMULA, "TFLOP/s over tokens/s", rate / tokens, formulas, within)
+        what = "TFLOP/s over tokens/s"
+        made.formula = _search(made, FORMULA, what, rate / tokens, formulas, within)
+        _explain(made, FORMULA, what, rate / tokens, formulas, most_work)
     wanted = columns(precision) or {"bf16_tflops"}
     # The likeliest first, because the first that fits is named.
     order = sorted(peaks(device), key=lambda peak: (not (peak.plain and peak.column in wanted), not peak.plain))
@@ -328,7 +348,12 @@ def _flops(made: Audited) -> None:
         made.peak, peak = next(iter(known.items()))
         if within is not None:
             within = Range(within.low * peak.low / spread.high, 0, within.high * peak.high / spread.low)
-        made.formula = _search(made, PEAK, "MFU x the peak over tokens/s", mfu * peak / tokens, formulas, within)
+        what = "MFU x the peak over tokens/s"
+        made.formula = _search(made, PEAK, what, mfu * peak / tokens, formulas, within)
+        # Over the lowest peak that the row may mean, its work is smallest.
+        lowest = min((p.flop_s.low for p in order if not precision or p.column in wanted), default=peak.low)
+        most_work *= peak.high / (peak.low if printed is not None else lowest)
+        _explain(made, PEAK, what, mfu * peak / tokens, formulas, most_work)
 
 
 def _search(made: Audited, kind: str, what: str, value: Range, options: dict[str, Range], within: Range | None) -> str:
@@ -347,10 +372,43 @@ def _search(made: Audited, kind: str, what: str, value: Range, options: dict[str
     shown = f"{digits(value.value * scale)} {unit}"
     if not options:
         return shown
-    # By ratio: half of the value is as far from it as twice the value.
-    name = min(options, key=lambda name: abs(math.log(options[name].value / value.value)))
+    name = _nearest(value, options)
     off = 100 * (value.value / options[name].value - 1)
     return f"none: {shown}; nearest {name}{by_name} ({'-' if off < 0 else '+'}{digits(abs(off))} %)"
+
+
+def _nearest(value: Range, options: dict[str, Range]) -> str:
+    # By ratio: half of the value is as far from it as twice the value.
+    return min(options, key=lambda name: abs(math.log(options[name].value / value.value)))
+
+
+def _explain(made: Audited, kind: str, what: str, value: Range, formulas: dict[str, Range], most: float) -> None:
+    """Doubts a row if no formula comes within a factor of two of its FLOPs per token, and refuses it if they are above
+    twice `most`, what is possible at all.
+
+    Too few FLOPs are never refused: a mixture of experts computes with a part of its parameters.
+    """
+    if not formulas:
+        return
+    name = _nearest(value, formulas)
+    nearest = formulas[name]
+    factor = max(value.value / nearest.value, nearest.value / value.value)
+    if factor <= 2:
+        return
+    if most and value.low > 2 * most:
+        made.compare(kind, (f"{what}, GFLOP a token", "any formula"), value * 1e-9, exact(most * 1e-9))
+        return
+    few = value.value < nearest.value
+    needed = [name for name, has in (("precision", made.text("precision")), ("seq_len", made.get("seq"))) if not has]
+    unknown = (
+        "the active parameters of a mixture of experts" if few else "attention" if not made.model.attention else ""
+    )
+    missing = " and ".join([*needed, *([unknown] if unknown else [])])
+    made.doubt = (
+        f"{what} is {digits(value.value * 1e-9)} GFLOP a token, and the nearest formula, {name}, gives "
+        f"{digits(nearest.value * 1e-9)}: a factor of {digits(factor)}"
+        + (f", which only {missing} could explain" if missing else "")
+    )
 
 
 Group = list[tuple[Audited, Range, Range]]

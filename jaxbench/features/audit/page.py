@@ -42,7 +42,10 @@ _COLUMNS = (
     Column("efficiency", _efficiency, share, terminal=7, heading="efficiency, %", definition=DEFINITION, bounds=True),
     Column("base", lambda row: row.base or None, terminal=5, heading="over row"),
 )
-_WHY = Column("disagree", lambda row: "; ".join(check.sentence for check in row.failures))
+_WHY = (
+    Column("disagree", lambda row: "; ".join(row.contradictions)),
+    Column("doubt", "doubt", kind=TEXT),
+)
 
 
 @plot("audit")
@@ -82,10 +85,17 @@ def audit(path: Path, facts: Sequence[str], folder: Path, console: Console) -> b
         f"Understood: {', '.join(known) or 'no column'}. Not understood: {', '.join(others) or 'none'}.",
         *(f"'{header}' leaves open what it means. It is taken to be {how}." for header, how in words.items()),
     ]
-    wrong = [f"Row {row.row.number} {row.model.name}: {check.sentence}." for row in rows for check in row.failures]
+    wrong = [f"Row {row.row.number} {row.model.name}: {clause}." for row in rows for clause in row.contradictions]
+    doubted = [row for row in rows if row.doubt and row.verdict == CANNOT_TELL]
+    doubts = [f"Row {row.row.number} {row.model.name}: {row.doubt}." for row in doubted]
     known_models = {row.model.name: row.model.known for row in rows if row.model.known not in ("", row.model.name)}
     taken = [f"{name} is taken as {model}." for name, model in known_models.items()]
-    found = {"Inconsistent": wrong, "Where a forecast lies": checks.forecasts(rows), "Models": taken}
+    found = {
+        "Inconsistent": wrong,
+        "Cannot tell": doubts,
+        "Where a forecast lies": checks.forecasts(rows),
+        "Models": taken,
+    }
     sections = [
         Section(each, texts, Purpose.SHORTFALL if texts is wrong else Purpose.NOTE, DEFINITION)
         for each, texts in found.items() if texts
@@ -99,7 +109,7 @@ def audit(path: Path, facts: Sequence[str], folder: Path, console: Console) -> b
     )  # fmt: skip
     try:
         canvas.write(files, folder / "figures", "audit")
-        write_atomic(folder / CSV, to_csv((*_COLUMNS, _WHY), rows))
+        write_atomic(folder / CSV, to_csv((*_COLUMNS, *_WHY), rows))
         write_atomic(folder / PAGE, page.render(made))
     except OSError as error:
         raise UserError(f"cannot write the audit into '{folder}' ({error.strerror}).") from error

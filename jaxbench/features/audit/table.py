@@ -7,9 +7,9 @@ time" in s or ms. Then the column has several meanings, and `checks` takes those
 
 from __future__ import annotations
 
-import csv
 import functools
 import itertools
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from jaxbench.catalog import rows as catalogue
 from jaxbench.errors import UserError
+from jaxbench.features.audit import layout
 
 _PREFIX = {"": 0, "k": 3, "m": 6, "g": 9, "b": 9, "t": 12}
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -28,7 +29,12 @@ _CELL = re.compile(
     r"\s*(?P<prefix>[kKMGBTmb](?![a-zA-Z]))?\s*(?:(?:±|\+/-|\+-)\s*(?P<error>\d+\.?\d*))?"
     r"\s*(?P<unit>%|[a-zA-Z/]+)?\s*(?:\(.*\))?"
 )
+# Below zero, infinite, or with an exponent that no measurement has
+_IMPOSSIBLE = re.compile(
+    r"[-−]\s*[\d.,]*\d\S*|[-+]?inf(inity)?|∞|\+?[\d.,]+[eE]\+?\d{3,}\S*|\+?\d{60,}\S*", re.IGNORECASE
+)
 # Counts and shapes are exact. Everything else is a measured or rounded number.
+_LEGAL = {"mfu": "0.42", "hfu": "0.42", "efficiency": "0.9", "params": "7B", "active_params": "3B", "devices": "8"}
 _EXACT = set(
     "devices nodes per_node slices seq batch device_batch accumulate layers width hidden heads vocab steps".split()
 )
@@ -124,13 +130,15 @@ class Column:
 @dataclass
 class Row:
     """A row. number: its place in the table, from 1. values: by quantity. texts: by what they tell: model, device,
-    precision, layout. others: texts that were not understood. nominal: the parameters have two digits at most."""
+    precision, layout. others: texts that were not understood. nominal: the parameters have two digits at most.
+    faults: clauses about numbers that nothing can have, such as a negative step time."""
 
     number: int
     values: dict[str, Range] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     others: dict[str, str] = field(default_factory=dict)
     nominal: bool = False
+    faults: list[str] = field(default_factory=list)
 
 
 @functools.cache
@@ -165,36 +173,23 @@ def _text(header: str) -> str:
 
 
 def read(path: Path, facts: Sequence[str] = ()) -> list[Column]:
-    """The columns of a CSV, TSV or Markdown table. Lines before it that begin with # are comments.
+    """The columns of a CSV, TSV or Markdown table. `layout` says where it begins, and what its decimal sign is.
 
     facts: what the caption says of all rows, "seq_len=4096", or a name for a column, "tokens/s/gpu=@vanilla".
-    Raises UserError: no table, or a fact without a value.
+    Raises UserError: no table, or a fact without a value, with an impossible one, or given twice.
     """
-    try:
-        # Spreadsheets begin a CSV file with a byte order mark, which would be a part of the first header.
-        lines = [line for line in path.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise UserError(f"'{path}' is no readable table ({why}): name a CSV file or a Markdown table.") from error
-    comment = lambda line: line.startswith("#") and not meanings(re.split("[,;\t]", line)[0])  # noqa: E731
-    lines = list(itertools.dropwhile(comment, lines)) or [""]
-    if lines[0].lstrip().startswith("|"):
-        # Without Markdown's emphasis: the best number of a column is often bold.
-        table = [[cell.strip(" *`") for cell in line.strip().strip("|").split("|")] for line in lines if "|" in line]
-        table = [cells for cells in table if not all(re.fullmatch(":?-+:?", cell) for cell in cells)]
-    else:
-        sign = max(",;\t", key=lines[0].count)  # spreadsheets write ";" where the comma is a decimal point
-        table = [[cell.strip() for cell in cells] for cells in csv.reader(lines, delimiter=sign)]
-    header, *body = table
-    if not body or len(header) < 2:
-        raise UserError(f"'{path}' has no table: its first line must name columns, such as model,gpus,tokens/s.")
-    filled = ([*cells, *[""] * len(header)][: len(header)] for cells in body)  # rows may be shorter than the header
-    columns = dict(zip(header, zip(*filled, strict=True), strict=True))
+    header, *body = layout.table(path, lambda text: bool(meanings(text) or _text(text)))
+    columns = dict(zip(header, zip(*body, strict=True), strict=True))
+    stated: dict[str, str] = {}  # the fact that stated a quantity
     for fact in facts:
         name, _, value = fact.partition("=")
         if not (name and value) or (value.startswith("@") and value[1:] not in columns):
             raise UserError(f"'{fact}' is no fact of the table: write seq_len=4096, or tokens/s/gpu=@{header[0]}.")
-        cells = columns.pop(value[1:]) if value.startswith("@") else (value,) * len(body)
+        for what in _quantities(name):
+            if what in stated:
+                raise UserError(f"'{stated[what]}' and '{fact}' state the same fact twice: leave one of them out.")
+            stated[what] = fact
+        cells = columns.pop(value[1:]) if value.startswith("@") else (_stated(fact, name, value),) * len(body)
         columns = {name: cells, **{other: column for other, column in columns.items() if other != name}}
     if {"value", "unit"} <= columns.keys():  # a column for each unit
         pairs = list(zip(columns.pop("value"), columns.pop("unit"), strict=True))
@@ -214,8 +209,30 @@ def read(path: Path, facts: Sequence[str] = ()) -> list[Column]:
     return [replace(each, meanings=tuple(m for m in each.meanings if mine(each, m))) for each in made]
 
 
+def _quantities(name: str) -> set[str]:
+    """What a fact states: the quantities of its name, or what its text tells, or the name itself."""
+    return {meaning.quantity for meaning in meanings(name)[:1]} or {_text(name) or plain(name) or name}
+
+
+def _stated(fact: str, name: str, value: str) -> str:
+    """The value of a fact. Raises UserError if its name is a quantity, and its value no possible number of it."""
+    known = {meaning.quantity for meaning in meanings(name)}
+    if not known or _text(name):
+        return value
+    printed = number(value)
+    if printed is None and known == {"devices"} and number(value.partition("x")[0]) is not None:
+        return value  # "8xH100" below "gpus"
+    if printed is None or not 0 < printed.value < math.inf:
+        legal = next((_LEGAL[quantity] for quantity in known if quantity in _LEGAL), "4096")
+        raise UserError(f"'{fact}' is no number above 0: write {name}={legal}, for example.")
+    if known <= _EXACT and printed.value != int(printed.value):
+        raise UserError(f"'{fact}' is no whole number: write {name}={max(1, round(printed.value))}.")
+    return value
+
+
 def _understood(header: str, cells: tuple[str, ...]) -> Column:
     filled = [cell for cell in cells if cell.lower() not in _EMPTY]
+    filled = [cell for cell in filled if not _IMPOSSIBLE.fullmatch(cell)]  # each is a fault of its row
     numeric, text = bool(filled) and all(map(number, filled)), _text(header)
     if not numeric and Meaning("devices", 1.0) in meanings(header):  # "8x A100" below "GPUs"
         text = "device"
@@ -225,6 +242,8 @@ def _understood(header: str, cells: tuple[str, ...]) -> Column:
         return Column(header, cells, text=text)
     units = {printed.unit for cell in filled if (printed := number(cell))}
     known = meanings(f"{header} {' '.join(sorted(units))}") or meanings(header)  # of "Throughput", "12.3k tok/s"
+    if not filled and any(map(_IMPOSSIBLE.fullmatch, cells)):  # nothing but faults
+        return Column(header, cells, meanings(header))
     return Column(header, cells, known if units else ())
 
 
@@ -245,6 +264,10 @@ def readings(columns: Sequence[Column]) -> Iterator[tuple[list[Row], dict[str, s
 def _add(rows: Sequence[Row], column: Column, meaning: Meaning | None) -> None:
     """Adds the cells of a column to the rows."""
     cells = ["" if cell.lower() in _EMPTY else cell for cell in column.cells]
+    if meaning is not None:
+        for row, cell in zip(rows, cells, strict=True):
+            if _IMPOSSIBLE.fullmatch(cell):
+                row.faults.append(f"{column.header} ({cell[:40]}) is no finite number above 0")
     printed = [number(cell) for cell in cells]
     # Numbers that repeat, such as releases, tell rows apart like a text. Others, such as memory, are results.
     tell = not all(map(number, filter(None, cells))) or 2 * len(set(cells)) <= len(rows)

@@ -32,13 +32,14 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxbench.analysis import machine_profile
-from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder, read_json, write_atomic, write_json
+from jaxbench.core.store import CONFIG, RECORDS, RunFolder, write_atomic, write_json, write_manifest
 from jaxbench.errors import UserError
 from jaxbench.features.comparison import comparable
 from jaxbench.features.comparison.comparable import FinishedRun
 from jaxbench.records import documents
 from jaxbench.records.documents import SHA256, AtLeastOne
 from jaxbench.records.manifest import MachineProfile
+from jaxbench.records.reading import read_json, read_lines
 from jaxbench.report import columns
 from jaxbench.report.table import records
 from jaxbench.statistics.bootstrap import MIN_ROUNDS
@@ -182,7 +183,7 @@ class Card:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             write_json(folder / CONFIG, self.data["config"])
-            write_json(folder / MANIFEST, self.manifest)
+            write_manifest(folder, self.manifest)
             lines = (json.dumps(line, allow_nan=False) for line in self.data["records"])
             (folder / RECORDS).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
             try:
@@ -210,7 +211,7 @@ def make(run: Path) -> dict[str, Any]:
     card = redact({
         "schema": SCHEMA, "kind": KIND, "name": _name(measured), "measures": _measures(measured),
         "config": measured.config, "manifest": measured.manifest, "records": _lines(run / RECORDS),
-        "points": _points(measured, machine),
+        "points": _points(measured, machine_profile.at_speed_of(machine, measured.manifest)),
         "notes": [note.replace(str(run), run.name) for note in folder.notes] + _short(measured),
         "machine": machine, "machine_why_not": why_not,
     })  # fmt: skip
@@ -269,7 +270,7 @@ def _text(card: dict[str, Any]) -> str:
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     """Every complete line of a records file that has been validated, without its hash: the card has its own."""
-    lines = [json.loads(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+    lines = read_lines(path, dict, "restore the file.")
     return [{name: value for name, value in line.items() if name != SHA256} for line in lines]
 
 

@@ -15,7 +15,6 @@ import contextlib
 import dataclasses
 import math
 import random
-import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,8 +29,8 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench.core import schema
-from jaxbench.core.store import MANIFEST, RunFolder, write_json
-from jaxbench.errors import UserError
+from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
+from jaxbench.errors import UserError, of_kind
 from jaxbench.features.comparison import comparable, judge, other_commit
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.judge import CANNOT_TELL, Answers, Metric
@@ -151,8 +150,7 @@ class _Arm:
     def round(self, workers: Workers, point: str, number: int) -> None:
         """Measures a round with the block length of the first pair: blocks of different lengths are not comparable."""
         record = self.ask(workers, point, Round(point=point, round=number, steps=self._steps.get(point)))
-        assert isinstance(record, schema.RoundRecord)
-        self._steps[point] = record.steps
+        self._steps[point] = of_kind(schema.RoundRecord, record).steps
 
     def prepare(self, workers: Workers) -> None:
         with self._understood():
@@ -172,7 +170,7 @@ class _Arm:
         manifest["plan"]["rounds"] = self.rounds * pairs
         for point in manifest["plan"]["points"]:  # a point's own number wins, if the plan has one
             point["rounds"] = self.rounds * pairs
-        write_json(self.folder.path / MANIFEST, manifest)
+        write_manifest(self.folder.path, manifest)
 
 
 def run(
@@ -180,7 +178,6 @@ def run(
     clock: Clock = time.monotonic,
 ) -> Outcome:  # fmt: skip
     """Measures pairs until the overall verdict is reached or the budget is spent. Raises UserError."""
-    signal.signal(signal.SIGTERM, runner.interrupt)  # as Ctrl-C: contexts end the processes and remove the worktrees
     with ExitStack() as stack:
         opened = [stack.enter_context(other_commit.files(side.ref)) if side.ref else None for side in sides]
         if any(opened):

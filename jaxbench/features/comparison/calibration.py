@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jaxbench.core.store import read_json, write_json
+from jaxbench.core.store import write_json
 from jaxbench.errors import UserError
 from jaxbench.features.comparison import judge
 from jaxbench.features.comparison.judge import FASTER, SLOWER
@@ -27,6 +27,7 @@ from jaxbench.features.comparison.ratio import Side
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, sealed, unsealed
 from jaxbench.records.manifest import Manifest
+from jaxbench.records.reading import read_json
 from jaxbench.statistics import bootstrap
 from jaxbench.statistics.bootstrap import ASSUMED, CALIBRATED, MIN_PROCESSES, RunVariance
 

@@ -107,8 +107,12 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
     differing = {**differences(a, b), **places(a, b)}
     # Points match by name without the declared fields, but a misspelled field must not make them match.
     of_models = models(a, b, tuple(field for field in across if field in differing))
+    # A speed needs no declaration, but a reader may give one.
+    speed = [identity.SPEED] if identity.other_speed(a.manifest, b.manifest) else []
     for field in across:
-        if not any(_covered(name, [field]) for name in (*differing, *of_models)):  # most often a misspelled name
+        if not any(
+            _covered(name, [field]) for name in (*differing, *of_models, *speed)
+        ):  # most often a misspelled name
             known = ", ".join((*differing, *of_models)) or "nothing"
             raise UserError(f"--across={field}: A and B do not differ in that field; they differ in {known}.")
     # A declared field may change facts of the model: another batch has other FLOPs. These need no declaration.
@@ -184,9 +188,11 @@ def measured(run: FinishedRun) -> str:
 
 
 def software(a: FinishedRun, b: FinishedRun) -> list[str]:
-    """Sentences: differences in versions, flags and sources, and a doubt whether both machines are the same."""
+    """Sentences: differences in versions, flags, sources and the machine's speed, and a doubt whether both machines are
+    the same."""
     left, right = (flatten({name: run.manifest.get(name) for name in SOFTWARE}) for run in (a, b))
     found = [f"{name}: {one} in A, {other} in B" for name, (one, other) in _differing(left, right).items()]
+    found += identity.cautions(a.manifest, b.manifest, "in A", "in B")
     unknown = identity.cannot_tell(a.manifest, b.manifest)
     return [*found, unknown] if unknown else found
 

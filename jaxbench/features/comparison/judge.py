@@ -23,7 +23,7 @@ LOOKS, and look k may spend 6 / (pi k)^2 of the error rate. These shares add up 
 chance of a false alarm at any look is at most ALPHA, however many looks there are. The interval shown has the
 confidence level of the last look, so it is wider than a 95 % interval: that is the price of the earlier looks.
 
-Three rules keep that bound when pairs are few and not normally distributed:
+Three rules keep the error rate when pairs are few and not normally distributed:
 
 - Two modes. If each pair is in one of two modes with equal chance, three pairs agree one time in four, six pairs one
   time in 32. So the first look is after 6 pairs, and "same" needs SAME_PAIRS. A mode with probability 0.3 stays unseen
@@ -31,6 +31,9 @@ Three rules keep that bound when pairs are few and not normally distributed:
 - Agreement by chance. The standard deviation of pairs is never taken to be below FLOOR.
 - Autocorrelation. n neighbouring pairs with autocorrelation r hold as much information as n (1 - r) / (1 + r)
   independent pairs. A few pairs hardly show r, so the upper end of its interval counts (`correlation`).
+
+At the upper end eleven pairs may be worth 1.5, and Student's quantile grows without bound for less than a degree of
+freedom. So half of an interval is at most WIDEST times the range of the pairs.
 """
 
 from __future__ import annotations
@@ -265,6 +268,10 @@ def why_undecided(found: Estimate, low: float, high: float) -> str:
 LOOKS = (6, 8, 11, 15, 20, 27, 36, 48, 64, 86, 115, 153, 204)
 SAME_PAIRS = 11
 FLOOR = 0.01  # the least standard deviation between pairs that is used, on the logarithmic scale
+# Half of an interval is at most this many times the range of the pairs. With autocorrelation 0.9, the mean of six pairs
+# is further from the truth once in 150 times, and that of eleven once in 14,000 (docs/STATISTICS.md).
+WIDEST = 4.0
+FLOOR_RANGE = 3 * FLOOR  # the range of about ten pairs with the least standard deviation
 MAX_AUTOCORRELATION = 0.97  # larger estimates count as this one, so that the effective number of pairs stays above 0
 SEEN = RunVariance(sd=math.nan, df=math.nan, source="seen in the pairs of processes")
 
@@ -325,10 +332,18 @@ def correlation(logs: np.ndarray) -> tuple[float, float]:
     The upper end corrects the bias of few pairs (-1 / n) and adds 1.5 standard errors (1 / sqrt(n), Bartlett 1946).
     logs: (pairs,), at least 2. Differences below FLOOR count as independent noise.
     """
-    seen, count = autocorrelation(logs), len(logs)
+    return autocorrelation(logs), _upper(_counted(logs), len(logs))
+
+
+def _counted(logs: np.ndarray) -> float:
+    """Their autocorrelation, with differences below FLOOR as independent noise."""
     # Raising their deviation to FLOOR adds independent noise to the pairs, which weakens their correlation this much.
-    counted = seen * min(1.0, float(np.var(logs)) / FLOOR**2)
-    return seen, min(max(0.0, counted + 1 / count + 1.5 / math.sqrt(count)), MAX_AUTOCORRELATION)
+    return autocorrelation(logs) * min(1.0, float(np.var(logs)) / FLOOR**2)
+
+
+def _upper(seen: float, count: int) -> float:
+    """The upper end of the interval of an autocorrelation that `count` pairs show."""
+    return min(max(0.0, seen + 1 / count + 1.5 / math.sqrt(count)), MAX_AUTOCORRELATION)
 
 
 def of_pairs(logs: np.ndarray) -> Ratio:
@@ -340,10 +355,16 @@ def of_pairs(logs: np.ndarray) -> Ratio:
     if count < 2:
         return Ratio(log=float(np.mean(logs)), se=math.nan, df=0)
     _, most = correlation(logs)
+    sd = max(float(np.std(logs, ddof=1)), FLOOR)
+    widest = WIDEST * max(float(np.ptp(logs)), FLOOR_RANGE)
+    return _student(float(np.mean(logs)), sd, most, count, widest=widest)
+
+
+def _student(log: float, sd: float, correlated: float, count: int, *, widest: float) -> Ratio:
+    """The mean `log` of `count` pairs with standard deviation `sd` and autocorrelation `correlated`."""
     # The effective number of independent pairs of a first-order autoregressive series.
-    worth = count * (1 - most) / (1 + most)
-    se = max(float(np.std(logs, ddof=1)), FLOOR) / math.sqrt(worth)
-    return Ratio(log=float(np.mean(logs)), se=se, df=max(1.0, worth - 1))
+    worth = count * (1 - correlated) / (1 + correlated)
+    return Ratio(log=log, se=sd / math.sqrt(worth), df=max(1.0, worth - 1), most=widest)
 
 
 def verdict(times: Ratio, pairs: int, alpha: float, margin: float) -> str:
@@ -358,17 +379,31 @@ def _answer_of_pairs(
     """alpha: 0 before the first look."""
     times, pairs = of_pairs(logs), len(logs)
     found = verdict(times, pairs, alpha, margin) if alpha else CANNOT_TELL
-    why = _help(times, pairs, alpha, margin) if found == CANNOT_TELL else ""
+    why = _help(times, logs, alpha, margin) if found == CANNOT_TELL else ""
     return make_answer(name, times, sides, metric, verdict=found, why=why, shown=alpha)
 
 
-def _help(times: Ratio, pairs: int, alpha: float, margin: float) -> str:
+def _help(times: Ratio, logs: np.ndarray, alpha: float, margin: float) -> str:
     if not alpha:
         return f"at least {LOOKS[0]} pairs of processes are needed"
-    # The half width falls with the square root of the pairs, if the ratio stays the same.
-    needed = math.ceil((times.half(alpha) / wanted(times, math.log1p(margin))) ** 2 * pairs)
+    count, goal = len(logs), wanted(times, math.log1p(margin))
     least = SAME_PAIRS if abs(times.log) <= math.log1p(margin) else 0
-    return f"about {max(1, max(needed, least) - pairs)} more pairs of processes are needed"
+    more = max(1, max(_needed(logs, alpha, goal), least) - count)
+    return f"about {more} more pairs of processes are needed"
+
+
+def _needed(logs: np.ndarray, alpha: float, goal: float) -> int:
+    """The number of pairs for a half width of `goal`, if further pairs are like `logs`.
+
+    More pairs also show their autocorrelation better, so the width falls faster than with their square root at first.
+    """
+    sd, count = max(float(np.std(logs, ddof=1)), FLOOR), len(logs)
+    seen = _counted(logs)
+    while (half := _student(0.0, sd, _upper(seen, count), count, widest=math.inf).half(alpha)) > goal:
+        if count > 100 * len(logs):  # from there on the square root is right
+            return math.ceil(count * (half / goal) ** 2)
+        count = math.ceil(1.1 * count)
+    return count
 
 
 def next_look(pairs: int) -> int | None:

@@ -108,18 +108,25 @@ class Drawn:
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio:
-    """B over A on the logarithmic scale. se: the standard error; NaN: unknown. df: its degrees of freedom. session: the
-    part of se^2 between sessions, which more processes do not reduce."""
+    """B over A on the logarithmic scale.
+
+    Attributes:
+      se: the standard error; NaN: unknown.
+      df: its degrees of freedom.
+      session: the part of se^2 between sessions, which more processes do not reduce.
+      most: the largest half width that the spread of the data allows.
+    """
 
     log: float
     se: float
     df: float
     session: float = 0.0
+    most: float = math.inf
 
     def half(self, alpha: float) -> float:
         """Half the width of the logarithm's confidence interval at level 1 - alpha; NaN: unknown."""
         # With se = 0 or NaN the quantile says nothing: 0 stays 0, unknown stays unknown.
-        return float(special.stdtrit(self.df, 1 - alpha / 2) * self.se) if self.se > 0 else self.se
+        return min(self.most, float(special.stdtrit(self.df, 1 - alpha / 2) * self.se)) if self.se > 0 else self.se
 
     def estimate(self, alpha: float = 0.05) -> Estimate:
         """The ratio itself, with its confidence interval at level 1 - alpha."""

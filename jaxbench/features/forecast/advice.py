@@ -10,9 +10,7 @@ and its unit. Prices are never converted from one currency into another.
 
 from __future__ import annotations
 
-import csv
 import datetime
-import io
 import itertools
 import math
 import re
@@ -23,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.catalog import hardware
-from jaxbench.errors import UserError, did_you_mean
+from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.features.forecast.forecasts import AT_BEST, ESTIMATED, ForecastRecord
+from jaxbench.records import reading
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 _EQUAL = 1e-3  # relative: smaller differences in cost count as equal, because the number of steps is rounded up
@@ -68,17 +67,12 @@ class Price:
 def read_prices(path: Path | None = None) -> list[Price]:
     """The catalogue's prices, or those of a file. Raises UserError that names the wrong line."""
     if path is None:
-        name, text = "prices.csv", resources.files("jaxbench.catalog").joinpath("prices.csv").read_text("utf-8")
+        name, text = "prices.csv", resources.files("jaxbench.catalog").joinpath("prices.csv").read_bytes()
     else:
         name = str(path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"--prices={path} cannot be read ({error}): give a CSV file of prices.") from error
-    table = csv.DictReader(io.StringIO(text))
-    if missing := [column for column in COLUMNS if column not in (table.fieldnames or ())]:
-        raise UserError(f"{name} has no column '{missing[0]}': a file of prices has {','.join(COLUMNS)}.")
-    prices = [_price(f"{name}, line {table.line_num}", row) for row in table]
+        text = reading.data(path, "give a CSV file of prices with --prices.")
+    table = reading.csv_table(name, text, COLUMNS, f"a file of prices has {','.join(COLUMNS)}.")
+    prices = [_price(f"{name}, line {line}", row) for line, row in table]
     if not prices:
         raise UserError(f"{name} has no prices: write a line for each device, with {','.join(COLUMNS)}.")
     currencies = sorted({price.currency for price in prices})
@@ -88,8 +82,7 @@ def read_prices(path: Path | None = None) -> list[Price]:
 
 
 def _price(where: str, row: dict[str, str]) -> Price:
-    # A line that is too short gives None for what it lacks, and one that is too long a column without a name.
-    row = {name: (text or "").strip() for name, text in row.items() if name}
+    row = {name: text.strip() for name, text in row.items()}
     if row["device"] not in hardware.names():
         raise UserError(
             f"{where}: device '{row['device']}' is unknown: {did_you_mean(row['device'], hardware.names())}"
@@ -158,9 +151,8 @@ class Candidate:
     @property
     def seconds(self) -> Band:
         """The seconds of all steps, without starts, input, evaluation or failures."""
-        assert self.forecast.low_s is not None
-        high = self.forecast.high_s
-        return self.steps * self.forecast.low_s, None if high is None else self.steps * high
+        low, high = present(self.forecast.low_s), self.forecast.high_s
+        return self.steps * low, None if high is None else self.steps * high
 
     @property
     def cost(self) -> Band:

@@ -28,6 +28,7 @@ from jaxbench.features.forecast.advice import Candidate, Price, TrainingBudget
 from jaxbench.features.forecast.forecast_command import Programs
 from jaxbench.features.forecast.forecasts import ForecastRecord
 from jaxbench.machine import start
+from jaxbench.records.documents import plain, sealed
 
 FILE = "advise.json"
 _COMPILED_FOR = {"gpu": "h100:8", "tpu": "v5e:2x4"}  # by platform: the target to compile for; 8 devices, as _BASE needs
@@ -118,7 +119,7 @@ def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: P
         "candidates": advice.lines(advice.ranked(found), asked.today),
         "growth": [{**dataclasses.asdict(each), "too_many": each.too_many} for each in grown],
     }  # fmt: skip
-    write_json(workdir / FILE, document)
+    write_json(workdir / FILE, sealed(plain(document)))
     return bool(found)
 
 

@@ -19,7 +19,7 @@ from jaxbench.catalog import hardware
 from jaxbench.catalog.targets import Target, parse
 from jaxbench.core.schema import Collective
 from jaxbench.digits import digits
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.features.forecast import schedule, work
 from jaxbench.features.forecast.forecasts import AT_BEST, COMPILED, ESTIMATED, MEASURED, RECKONED, ForecastRecord
 from jaxbench.features.forecast.network import Hosts, Network, PciePath, alternatives, assumed, slowest
@@ -96,9 +96,9 @@ def program(text: str, mesh: Mapping[str, int], target: Target, *, compiled_for:
     on = work.chip(target.device_kind)
     if on is not None and on.clock_hz and compiled_for.partition(":")[0] not in ("", target.name):
         # Cycles are of the other chip's units: a chip with twice the peak needs half of them at the same clock.
-        other = work.chip(parse(compiled_for).device_kind)
-        assert other is not None and other.clock_hz  # the catalogue has the clock of every TPU
-        on = dataclasses.replace(on, clock_hz=other.clock_hz * on.peak_flop_per_s / other.peak_flop_per_s)
+        other = present(work.chip(parse(compiled_for).device_kind))
+        clock_hz = present(other.clock_hz)  # the catalogue has the clock of every TPU
+        on = dataclasses.replace(on, clock_hz=clock_hz * on.peak_flop_per_s / other.peak_flop_per_s)
     return () if on is None else schedule.read(text, mesh, on)
 
 
@@ -329,8 +329,7 @@ def from_measured(rows: Sequence[Row], count: int, target: str, network: Network
             f"--from: the run's smallest point has {base.point.devices} devices, but the local work needs one device: "
             "measure --config.mesh.devices=1, too."
         )
-    record, point = base.point.record, base.point
-    assert record is not None
+    record, point = present(base.point.record), base.point
     step = base.timing.step_s
     share = 1.0 if point.scaling == "weak" else 1.0 / count  # of the batch that one device was measured with
     collectives, notes = _messages(known, count)
@@ -367,8 +366,7 @@ def _messages(rows: Sequence[Row], count: int) -> tuple[tuple[Collective, ...], 
     """(the collectives of a step on `count` devices, notes on their origin)."""
     if count == 1:
         return (), []
-    record = max(rows, key=lambda row: row.point.devices).point.record
-    assert record is not None
+    record = present(max(rows, key=lambda row: row.point.devices).point.record)
     if found := tuple(schedule.among(each, count) for each in record.passport.collectives if each.bytes):
         return found, [f"Messages of the step compiled for {record.devices} devices."]
     if record.strategy not in _SUMS:  # what others send does not follow from the parameters alone

@@ -23,7 +23,7 @@ from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
 from jaxbench.core.store import RunFolder
 from jaxbench.digits import digits
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.features.forecast import estimate, forecasts, network
 from jaxbench.features.forecast import memory as forecast_memory
 from jaxbench.features.forecast.estimate import CompiledForecast
@@ -252,8 +252,7 @@ def _base_counts(target: Target) -> tuple[int, int]:
 
 
 def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> list[ForecastRecord]:
-    assert asked.source is not None
-    run = RunFolder(asked.source)
+    run = RunFolder(present(asked.source))
     if (name := run.config().get("experiment")) != config.experiment:
         raise UserError(f"--from={asked.source} is a run of {name}, not of {experiment}: give its experiment.")
     rows = run_rows.analyse(points.load(run), config=run.config(), spread=bootstrap.read_spread(run.path))

@@ -15,9 +15,10 @@ from functools import partial
 from pathlib import Path
 
 from jaxbench.core.schema import Collective
-from jaxbench.core.store import read_lines, write_atomic
+from jaxbench.core.store import write_atomic
 from jaxbench.errors import UserError
 from jaxbench.records.documents import Positive, decode
+from jaxbench.records.reading import read_lines
 
 FILE = "forecast.jsonl"
 COMPILED, RECKONED, MEASURED = "compiled", "reckoned", "measured"
@@ -162,7 +163,6 @@ def write(folder: Path, records: Sequence[ForecastRecord]) -> None:
 
 def read(folder: Path) -> list[ForecastRecord]:
     """The forecasts in `folder`. Raises UserError for a folder without forecasts, and for a damaged line."""
-    try:
-        return [*read_lines(folder / FILE, partial(decode, ForecastRecord), "make the forecast again.")]
-    except OSError as error:
-        raise UserError(f"'{folder}' has no {FILE}: make one with 'jaxbench forecast'.") from error
+    if not (folder / FILE).exists():
+        raise UserError(f"'{folder}' has no {FILE}: make one with 'jaxbench forecast'.")
+    return [*read_lines(folder / FILE, partial(decode, ForecastRecord), "make the forecast again.")]

@@ -18,7 +18,7 @@ from jaxbench.analysis import alpha_beta
 from jaxbench.catalog import hardware
 from jaxbench.catalog.targets import Target
 from jaxbench.core.schema import Collective
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.features.forecast.forecasts import NVLINK, PEER, STAGED
 from jaxbench.records.manifest import MachineProfile
 
@@ -181,8 +181,7 @@ class Hosts:
             inside = self.inside.get(collective.kind) or self.inside.get("")  # NVSwitch can sum: a rate of its own
         inside_s = collective.wire_bytes / inside.bytes_per_s if inside else 0.0
         if near == group:
-            assert inside is not None  # a host with several devices has links between them
-            return inside.alpha_s + inside_s
+            return present(inside).alpha_s + inside_s  # a host with several devices has links between them
         if self.between is None:
             raise UserError(NO_NETWORK)
         return _across_s(collective, near, inside_s, self.between)
@@ -227,13 +226,12 @@ def of(target: Target, *, between: AlphaBetaLink | None = None, path: PciePath |
         if target.slices == 1:  # then it needs no network, whether the catalogue has one or not
             return torus
         joined = hardware.link(name, "dcn")
-        if between is None and joined is None:
+        between = between or (_link(joined) if joined else None)
+        if between is None:
             raise UserError(
                 f"--targets={target.text}: the catalogue has no network between slices of {target.name}: give one with "
                 "--link=100gbit."
             )
-        between = between or (_link(joined) if joined else None)
-        assert between is not None
         return Slices(devices=target.devices // target.slices, inside=torus, between=between)
     outside = hardware.link(name, "network")
     inside = path or (_nvlink(name) if target.path == "nvlink" else slot(target, peer=target.path == "p2p"))
@@ -291,9 +289,7 @@ def parse(text: str) -> AlphaBetaLink | PciePath:
     rate = float(match[1]) * _POWERS[match[2]] / 8  # bits to bytes
     if match[3]:
         return AlphaBetaLink(alpha_s=float(match[3]) / (1e6 if match[4] == "us" else 1e3), bytes_per_s=rate)
-    assumed, slow = hardware.link("cpu", "network"), hardware.link("cpu", "slow network")
-    assert assumed is not None
-    assert slow is not None
+    assumed, slow = (present(hardware.link("cpu", name)) for name in ("network", "slow network"))
     return AlphaBetaLink(alpha_s=assumed.alpha_s, bytes_per_s=rate, slowest_alpha_s=slow.alpha_s)
 
 

@@ -7,7 +7,6 @@ The answer of `jaxbench advise` as a table, advise.csv, a figure and a page, mad
 from __future__ import annotations
 
 import functools
-import json
 import operator
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +21,8 @@ from jaxbench.errors import UserError
 from jaxbench.features.forecast import forecasts
 from jaxbench.features.forecast.figures import clock, draw_advice, draw_forecast, draw_links
 from jaxbench.features.forecast.forecasts import COMPILED, LINKS, ForecastRecord
+from jaxbench.records.documents import decode, unsealed
+from jaxbench.records.reading import read_json
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
 from jaxbench.report.page import Page, Picture, Purpose, Section
@@ -245,10 +246,8 @@ def write_advice(folder: Path, console: Console) -> None:
 
     Raises UserError: the folder has no advice, or cannot be written.
     """
-    try:
-        document = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"'{folder}' has no readable {FILE}: make one with 'jaxbench advise'.") from error
+    again = "make it again with 'jaxbench advise'."
+    document = read_json(folder / FILE, lambda value: unsealed(decode(dict[str, Any], value)), again)
     lines, columns = document["candidates"], _columns(document)
     files = canvas.render(lambda: draw_advice(lines, document["job"], title=_title(document)))
     pictures = [Picture(name="advise", svg=files["svg"], caption=draw_advice.caption)] if files else []

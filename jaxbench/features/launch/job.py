@@ -102,6 +102,8 @@ def jobs(
         asked = tuple(shlex.split(options))
     except ValueError as error:  # from shlex: a missing closing quotation mark
         raise UserError(f"--options={options} cannot be read ({error}).") from error
+    for word in (*asked, *words, str(workdir)):
+        require_printable(word)
     return [
         Job(
             name=job_name(words[1], count),
@@ -117,6 +119,12 @@ def jobs(
         )
         for count in counts
     ]
+
+
+def require_printable(word: str) -> None:
+    """Raises UserError for a line break or another control character, which would become a line of a job script."""
+    if not word.isprintable():
+        raise UserError(f"{word!r} has a character that cannot be printed: leave it out of the words of launch.")
 
 
 def node_counts(text: str) -> list[int]:

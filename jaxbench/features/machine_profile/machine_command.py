@@ -11,7 +11,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.analysis import machine_profile
 from jaxbench.core.store import RunFolder, write_atomic, write_json
-from jaxbench.errors import NothingToMeasure
+from jaxbench.errors import NothingToMeasure, present
 from jaxbench.report.build import RunOutcome
 from jaxbench.statistics import looks
 
@@ -76,8 +76,7 @@ def adopt(workdir: Path, console: Console) -> None:
     source, target = workdir.resolve().parent / CARD, workdir / CARD
     if target.exists() or not source.exists():
         return
-    card = machine_profile.read(source)
-    assert card is not None  # it exists
+    card = present(machine_profile.read(source))  # it exists
     manifest = RunFolder(workdir).manifest()
     if mismatch := machine_profile.matches(card, manifest):
         console.print(f"{source} is not used: {mismatch}", style="yellow", soft_wrap=True)

@@ -13,7 +13,7 @@ import math
 import re
 import types
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import jax
@@ -22,24 +22,25 @@ from jax.sharding import AxisType, Mesh
 
 from jaxbench import discovery
 from jaxbench.core.bench import PreparedStep
+from jaxbench.core.clock import Timer
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, keep_barriers
-from jaxbench.core.schema import COLLECTIVES, Verdict
+from jaxbench.core.schema import COLLECTIVES, StepWork, Verdict
 from jaxbench.digits import size
-from jaxbench.errors import Unsupported, UserError
+from jaxbench.errors import Unsupported, UserError, of_kind, present
 from jaxbench.features.ablations.bench import AblationBench
 from jaxbench.features.ablations.points import COMMUNICATION, LOCAL, PEAK
 from jaxbench.features.ablations.programs import CollectiveLoop, CompiledCall, Item, sending
+from jaxbench.features.own_step import compare, one_device, reference, settle
 from jaxbench.features.own_step import program as programs
-from jaxbench.features.own_step import reference, settle
 from jaxbench.features.own_step.program import OwnProgram
 from jaxbench.features.own_step.reference import OwnReference
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import Instruction, Module, parse
 from jaxbench.levers import PART
-from jaxbench.measure import check, first_step, memory
+from jaxbench.measure import check, first_step, memory, step_work
 from jaxbench.measure.arm import require_options
-from jaxbench.measure.compile_report import CompiledStep, StepWork, compile_step
+from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
 from jaxbench.parallel import multihost
 from jaxbench.processes import messages
 from jaxbench.processes.group import ProcessGroup
@@ -119,6 +120,7 @@ def _call(line: Instruction, module: Module, mesh: Mesh, rank: int) -> CompiledC
     return CompiledCall(avals, rank, lambda payload: [*map(by_kind[line.kind], payload)])
 
 
+VISIT = 3  # steps of a visit in `try`, which times nothing
 NOT_JUDGED = "your own step: collectives are listed, not judged"
 
 
@@ -140,7 +142,7 @@ class OwnProof:
     def verdicts(
         self, point: Point, devices: Sequence[jax.Device], program: OwnProgram, compiled: CompiledStep
     ) -> PyTree:
-        assert compiled.inputs is not None
+        inputs = present(compiled.inputs)
         self._of[point.point], expected = self.reference, self.expected()
         programs.require_same_each_time(program)  # first: the comparison below would fail with a worse reason
         if expected is None:
@@ -149,13 +151,13 @@ class OwnProof:
         elif expected.devices == program.mesh.size > 1:
             results = (check.unchecked(f"fewer than {expected.devices} devices cannot hold the step"),)
         else:
-            results = reference.judge(program, compiled.call, expected)
+            results = compare.judge(program, compiled.call, expected)
         collectives = compiled.report.collectives
         listed = [f"{c.count} {c.kind} over '{c.axis or 'unknown'}' ({c.bytes:,} bytes)" for c in collectives]
         return (
             *results,
             check.judge_host_calls(compiled.host_calls),
-            check.judge_devices(devices[: point.devices], None, *compiled.inputs, collectives),
+            check.judge_devices(devices[: point.devices], None, *inputs, collectives),
             check.judge_inputs(dict(jax.tree.map(multihost.on_host, program.batch_of(0)))),
             Verdict(name="collectives", ok=True, reason=f"{NOT_JUDGED}: {', '.join(listed) or 'there are none'}"),
         )
@@ -166,7 +168,7 @@ class OwnProof:
         """The verdict on one more step of the timed state, which it donates."""
         if (expected := self.expected(point.point)) is None:
             return (), None  # which makes the point unchecked already
-        return (reference.judge_timed(program, call, state, expected),), None
+        return (compare.judge_timed(program, call, state, expected),), None
 
 
 class OwnBench(AblationBench):
@@ -174,9 +176,7 @@ class OwnBench(AblationBench):
 
     def load(self, experiment: str, *, keep: bool) -> None:
         with self.config.unlocked():
-            loaded = settle.load(self.config, experiment)
-        assert loaded is not None
-        self.step = loaded
+            self.step = present(settle.load(self.config, experiment))
         self._texts: dict[str, tuple[str, Mesh]] = {}  # of compiled steps, by point: their ablations are read from them
         self.proof: PyTree = OwnProof()
 
@@ -198,7 +198,7 @@ class OwnBench(AblationBench):
     def workload_and_program(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
         with stage("build"):
             require_options(point.levers, self.devices[0])
-            part, batch, none = point.levers.get(PART.name), point.global_batch, StepWork()
+            part, batch, none = point.levers.get(PART.name), point.global_batch, StatedWork()
             if point.explains and part == PEAK:
                 return none, self.peak(point)
             if point.explains and part == COMMUNICATION:
@@ -208,17 +208,17 @@ class OwnBench(AblationBench):
                 share = self.proof.expected()
                 if share is None or share.one is None:
                     raise Unsupported(share.why if share else self.proof.reference["why"])
-                return none, reference.program(share.one, self.devices[: point.devices])
+                return none, one_device.program(share.one, self.devices[: point.devices])
             devices = self.devices[: point.devices]
             absent = devices[0].platform != jax.default_backend()
             # For absent hardware, fake CPU devices hold what `make` places, and the step is exported from there.
             program = programs.build(self.step, jax.devices()[: len(devices)] if absent else devices, batch)
             flops = self.step.flops_per_example
-            work = StepWork(parameters=programs.parameters(program), flops=None if flops is None else flops * batch)
-            return work, reference.elsewhere(program, devices) if absent else program
+            work = StatedWork(parameters=programs.parameters(program), flops=None if flops is None else flops * batch)
+            return work, one_device.elsewhere(program, devices) if absent else program
 
     def executable(
-        self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree]
+        self, workload: PyTree, program: Program, point: Point, options: dict[str, PyTree], *, accepted: bool
     ) -> tuple[Program, CompiledStep]:
         how: dict[str, PyTree] = {"options": options, "asked": point.devices}
         if not isinstance(program, OwnProgram):
@@ -236,14 +236,14 @@ class OwnBench(AblationBench):
                 raise
             # Python decides by a number of the state, such as a flag: it stays a constant of the step.
             devices, batch = [*program.mesh.devices.flat], point.global_batch
-            return self.executable(workload, programs.build(self.step, devices, batch, numbers=False), point, options)
+            rebuilt = programs.build(self.step, devices, batch, numbers=False)
+            return self.executable(workload, rebuilt, point, options, accepted=accepted)
         placed, again = programs.settled(program, compiled.call)
         if again:  # with the layout that the first compilation chose for arrays that init does not place
             compiled = compile_step(workload, placed, point.global_batch, **how)
             placed, again = programs.settled(placed, compiled.call)
-        assert placed.avals is not None
         self._texts[point.point] = compiled.hlo, placed.mesh
-        return placed, dataclasses.replace(compiled, inputs=placed.avals())
+        return placed, dataclasses.replace(compiled, inputs=present(placed.avals)())
 
     def _step_of(self, point: Point) -> tuple[Module, Mesh]:
         """(the compiled text, the mesh) of the step that a point explains. A run that goes on may lack it here."""
@@ -256,8 +256,8 @@ class OwnBench(AblationBench):
 
     def refer(self, placed: Fields, file: str, *, runs: bool = True) -> Same:
         """Writes the reference for other device counts into a file, as `Refer` says. Raises StageError."""
-        _, program, compiled = self.compile(decode(Point, placed), accepted=True)
-        assert isinstance(program, OwnProgram)
+        _, compiled_program, compiled = self.compile(decode(Point, placed), accepted=True)
+        program = of_kind(OwnProgram, compiled_program)
         with stage("check"):
             memory.require(compiled.call, self.device.platform)
             reference.reference(program, compiled.call if runs else None).save(Path(file))
@@ -267,12 +267,13 @@ class OwnBench(AblationBench):
     def explain(self, placed: Fields) -> Explained:
         """What `jaxbench try` shows of a point. Raises StageError."""
         point = decode(Point, placed)
-        _, program, compiled = self.compile(point)
-        assert isinstance(program, OwnProgram)
+        workload, compiled_program, compiled = self.compile(point)
+        program = of_kind(OwnProgram, compiled_program)
+        checks = self._as_run(PreparedStep(point, workload, program, compiled, 1))
         with stage("check"):
-            checks = self.proof.verdicts(point, self.devices, program, compiled)
-        assert compiled.inputs is not None
-        report, leaves, (state, batch) = compiled.report, program.state_leaves, compiled.inputs
+            work = self.work_of(point, program, compiled, {})
+            checks += step_work.judge(work)
+        report, leaves, (state, batch) = compiled.report, program.state_leaves, present(compiled.inputs)
         arrays = {**state.params, **state.opt_state}
         compared, others = state.params, state.opt_state
         largest = sorted(compared, key=lambda path: -compared[path].size)[:3]
@@ -281,7 +282,7 @@ class OwnBench(AblationBench):
         facts = [
             ("state", f"{len(arrays)} arrays, {size(sum(x.size * x.dtype.itemsize for x in arrays.values()))}"),
             ("parameters", f"{report.parameters:,} in {len(compared)} arrays; largest: {', '.join(largest)}"),
-            ("compared", f"the movement of these {len(compared)} arrays, and the values of {len(others)} others"),
+            ("compared", what_is_compared(compared, others)),
             ("constants", f"{len(leaves.constants)} leaves that are no arrays: {aside}" if aside else "none"),
             ("donated", "the state, by jaxbench" if program.own.donate else "nothing (donate=False)"),
             ("batch", ", ".join(f"{path} {x.dtype}{list(x.shape)}" for path, x in [*batch.items()][:4])),
@@ -297,8 +298,28 @@ class OwnBench(AblationBench):
             "peak": size(report.peak_bytes),
         }
         return Explained(
-            name=self.step.name, examples=point.global_batch, facts=tuple(facts), cells=cells, checks=checks
-        )
+            name=self.step.name, examples=point.global_batch, facts=tuple(facts), cells=cells, checks=checks,
+            flops=report.flops_per_step, work=work,
+        )  # fmt: skip
+
+    def _as_run(self, ready: PreparedStep) -> tuple[Verdict, ...]:
+        """The checks that a run makes of a point: before the first round, and of the state after it. Raises StageError.
+
+        They call what a run calls, such as `init` after a step has donated its state.
+        """
+        point, program, compiled = ready.point, ready.program, ready.compiled
+        with stage("check"):
+            _, _, outputs = self._first_run(program, compiled, {})
+            checks = self.verdicts(point, ready.workload, program, compiled, {}, outputs)
+        with stage("measure"):
+            for check in (True, False):  # a run visits a point several times
+                with self.running(ready) as (call, state, supply):
+                    for _ in range(VISIT):
+                        state, _ = jax.block_until_ready(call(state, supply))
+                    after, _ = self._after_round(ready, state, VISIT, check=check)
+                del state
+                checks += after
+        return checks
 
     def facts_of(self, workload: PyTree) -> dict[str, float]:
         units = self.step.units_per_example
@@ -309,14 +330,26 @@ class OwnBench(AblationBench):
     ) -> tuple[Verdict, ...]:
         if point.explains:
             return super().verdicts(point, workload, program, compiled, batch, out)
-        assert isinstance(program, OwnProgram)
-        checks = self.proof.verdicts(point, self.devices, program, compiled)
+        own = of_kind(OwnProgram, program)
+        checks = self.proof.verdicts(point, self.devices, own, compiled)
         loss = out if isinstance(out, dict) or len(out) != 1 else {"loss": out[0]}
         if first_step.finite(loss):
             return checks
         first, *others = checks
-        reason = f"the loss is not finite at the first step of {program.place}"
+        reason = f"the loss is not finite at the first step of {own.place}"
         return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
+
+    def timer_of(self, ready: PreparedStep) -> Timer:
+        """The timer of a point, which also waits for what `batch` starts."""
+        timer = super().timer_of(ready)
+        return dataclasses.replace(timer, fence=fence_of(jax.local_devices())) if self.fed(ready.point) else timer
+
+    def work_of(self, point: Point, program: Program, compiled: CompiledStep, batch: PyTree) -> StepWork:
+        if point.explains:
+            return compiled.work
+        own = of_kind(OwnProgram, program)
+        work = step_work.with_effect(own, compiled.call, None, own.batch_of(0), compiled.work)
+        return step_work.watch(own, compiled.call, None, own.batch_of, work)
 
     def sent_checks(self, *about: PyTree) -> tuple[Verdict, ...]:
         return ()  # listed, not judged
@@ -329,8 +362,7 @@ class OwnBench(AblationBench):
         return ready is not None and isinstance(ready.program, OwnProgram) and callable(ready.program.own.batch)
 
     def feed(self, ready: PreparedStep) -> PyTree:
-        assert isinstance(ready.program, OwnProgram)
-        batches = map(ready.program.batch_of, itertools.count())
+        batches = map(of_kind(OwnProgram, ready.program).batch_of, itertools.count())
         return types.SimpleNamespace(next=lambda: next(batches), close=lambda: None)  # as an input pipeline has
 
     def batch(self, point: Point) -> PyTree:
@@ -340,6 +372,31 @@ class OwnBench(AblationBench):
     def about_model(self) -> dict[str, PyTree]:
         unit = self.step.unit if self.step.units_per_example == 1 else "examples"
         return {"unit": unit, "loss": "", "annotations": ""}
+
+
+def what_is_compared(parameters: Mapping[str, PyTree], others: Mapping[str, PyTree]) -> str:
+    """ "the movement of these 2 arrays and of 4 others, and 1 array of whole numbers exactly"."""
+    arrays = {**parameters, **others}
+    whole = {path for path, x in arrays.items() if not jnp.issubdtype(x.dtype, jnp.inexact)}
+    mine, more = len(parameters.keys() - whole), len(others.keys() - whole)
+    of_others = f" and of {more} other{'s' if more > 1 else ''}" if more else ""
+    exact = f", and {len(whole)} array{'s' if len(whole) > 1 else ''} of whole numbers exactly" if whole else ""
+    return f"the movement of {'these ' if mine == len(parameters) else ''}{mine} arrays{of_others}{exact}"
+
+
+def fence_of(devices: Sequence[jax.Device]) -> Callable[[PyTree], PyTree]:
+    """A fence that waits for all work of these devices: a `batch` may start some that it does not return."""
+    mark = jax.jit(lambda x: x + 1)
+    marks = [jax.device_put(jnp.zeros(()), device) for device in devices]
+    jax.block_until_ready(list(map(mark, marks)))  # compiles now, and not while the clock runs
+
+    def fence(tree: PyTree) -> PyTree:
+        # A device does what one thread sends in order. What other threads send is known only by its results.
+        jax.block_until_ready([x for x in jax.live_arrays() if not x.is_deleted()])
+        jax.block_until_ready(list(map(mark, marks)))
+        return jax.block_until_ready(tree)
+
+    return fence
 
 
 def specs(shardings: list[str]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -121,11 +122,12 @@ def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int, *, 
         if not callable(getattr(own, name)):
             raise UserError(f"{place} gives {name}={getattr(own, name)!r}, which cannot be called: give a function.")
     with discovery.explaining(f"init of {made}", hint), own.context():
-        state = own.init()
+        state = _fresh(own, place)
         batch_0 = own.batch(0) if callable(own.batch) else own.batch
     # A transfer in each step would be timed as a part of it, and `transfer_guard` stops it with a worse message.
     _require_placed("state", state, place)
     _require_placed("batch", batch_0, place)
+    _require_rows(batch_0, batch, workload.units_per_example, place)
     leaves, batch_leaves = Leaves.of(state, numbers=numbers), Leaves.of(batch_0, numbers=False)
     mesh = _mesh_of([*leaves.arrays(state).values(), *batch_leaves.arrays(batch_0).values()], devices, place)
     return _of_leaves(own, leaves, batch_leaves, mesh, place, state)
@@ -162,13 +164,7 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
 
     def init(key: jax.Array) -> TrainState:
         with context():
-            state = own.init()
-            if any(isinstance(x, jax.Array) and x.is_deleted() for x in jax.tree.leaves(state)):
-                raise UserError(
-                    f"init of {place} returns arrays again that a step has donated: make the state inside of init, or "
-                    "give donate=False."
-                )
-            arrays = leaves.arrays(state)
+            arrays = leaves.arrays(_fresh(own, place))
         return packed(multihost.put(np.int32(0), counter), arrays)
 
     context = own.context
@@ -187,6 +183,24 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
         first=first,
         batch_of=batch_of,
     )
+
+
+def _fresh(own: OwnStep, place: str) -> PyTree:
+    """A state of `init`. Raises UserError if its arrays are, or are made from, arrays that a step has donated."""
+    # `jax.device_put` of an array that lies there already makes no copy, so donating the result deletes both.
+    donated = UserError(
+        f"init of {place} returns arrays again that a step has donated, or makes them with jax.device_put, which may "
+        "not copy: make the state inside of init, or give donate=False."
+    )
+    try:
+        state = own.init()
+    except (RuntimeError, ValueError) as error:
+        if not re.search(r"has been (deleted|donated)|deleted or donated", str(error)):
+            raise
+        raise donated from error
+    if any(isinstance(x, jax.Array) and x.is_deleted() for x in jax.tree.leaves(state)):
+        raise donated
+    return state
 
 
 def aval(x: jax.Array) -> jax.ShapeDtypeStruct:
@@ -228,6 +242,42 @@ def _require_placed(what: str, tree: PyTree, place: str) -> None:
                 f"the {what} of {place} has a NumPy array{f' at {name!r}' if name else ''}, which every step would "
                 "send to the devices again: place it with jax.device_put(array, sharding)."
             )
+
+
+def _require_rows(tree: PyTree, batch: int, units: int, place: str) -> None:
+    """Raises UserError if no array of the batch has as many rows as examples were asked for.
+
+    The rows may have further axes: of devices, as under `pmap`, and of micro-batches. units: of an example, such as its
+    tokens, which may lie one after the other.
+    """
+    arrays = [x for x in jax.tree.leaves(tree) if isinstance(x, jax.Array) and x.ndim and not _is_key(x)]
+    shapes = [x.shape for x in arrays]
+
+    def rows(axes: int) -> bool:
+        """Whether the first axes have all rows, of one array or, if there are several axes, of all that begin alike."""
+        found = {s[:axes] for s in shapes if len(s) >= axes and math.prod(s[:axes]) in (batch, batch * units)}
+        return any(axes == 1 or all(s[:axes] == f for s in shapes if s[0] == f[0]) for f in found)
+
+    def later() -> bool:
+        """Whether time comes first: the second axis of all arrays has the rows, and the first one is whole."""
+        return all(x.ndim > 1 and x.shape[1] == batch and _is_whole(x, 0) for x in arrays)
+
+    if not arrays or any(map(rows, (1, 2, 3))) or later():
+        return
+    path, widest = max(
+        ((p, x) for p, x in jax.tree_util.tree_leaves_with_path(tree) if isinstance(x, jax.Array) and x.ndim),
+        key=lambda pair: pair[1].size,
+    )
+    name = jax.tree_util.keystr(path, simple=True, separator="/") or "batch"
+    raise UserError(
+        f"the batch of {place} has '{name}' with the shape {list(widest.shape)}, but {batch} examples were asked for: "
+        "give as many rows as the argument `batch` says, or each step is counted with examples that it does not have."
+    )
+
+
+def _is_whole(x: jax.Array, dim: int) -> bool:
+    """Whether each device has all of a dimension."""
+    return x.sharding.shard_shape(x.shape)[dim] == x.shape[dim]
 
 
 def _mesh_of(arrays: Sequence[jax.Array], devices: Sequence[jax.Device], place: str) -> Mesh:

@@ -1,214 +1,96 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Compares a user's step on several devices with the same step on one device, by how its parameters move.
+"""What a user's step does to each array of its state on the fewest devices, and what rounding changes about that.
 
-The two run in different processes, because a trainer may read all of `jax.devices()`; so the reference is a file. The
-movement is compared, not the parameters: with a warmed-up learning rate they hardly change, whatever a step does.
-
-A trainer that uses all of `jax.devices()` cannot make programs for single devices in a process that has several. So
-the process with one device exports its step. The process with n devices runs it on one of them, to compare a step of
-its own, or n copies of it at once without communication, which is the ablation `local`.
+The step on several devices runs in another process, because a trainer may read all of `jax.devices()`; so the reference
+is a file. `compare` reads it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
-import math
+import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import jax
-import jax.export
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from jaxbench.core.program import Program, TrainState
+from jaxbench.core.program import TrainState
 from jaxbench.core.reference import STEPS
-from jaxbench.core.schema import Verdict
 from jaxbench.errors import Unsupported
 from jaxbench.features.ablations.programs import SENDS
-from jaxbench.features.own_step.program import AXIS, OwnProgram, aval, digest, draws_per_device
-from jaxbench.measure import memory
-from jaxbench.measure.check import OPTIMIZER_STATE, ROUNDING, SHARE, TIMED_UPDATE, unchecked
+from jaxbench.features.own_step.one_device import OneDevice
+from jaxbench.features.own_step.program import OwnProgram, digest
 from jaxbench.measure.rounding import PERTURBED, rounded_otherwise
 from jaxbench.parallel import multihost
-from jaxbench.workloads.jaxprs import evaluate, inner
+from jaxbench.workloads import flops
+from jaxbench.workloads.jaxprs import equations
 from jaxbench.workloads.own_step import PyTree
 
-
-@dataclass(frozen=True)
-class OneDevice:
-    """The step of one device: a function of flat arrays, those of a state and then those of a batch.
-
-    text: the exported function, which returns the new state. arrays: its first arguments, on the host.
-    """
-
-    text: bytes
-    arrays: list[np.ndarray]
-
-    @classmethod
-    def of(cls, program: OwnProgram) -> OneDevice:
-        """Raises Unsupported for a step that JAX cannot export."""
-        arrays, tree = jax.tree.flatten((program.init(None), program.batch_of(0)))  # type: ignore[arg-type]
-
-        def run(*arrays: jax.Array) -> tuple[jax.Array, ...]:
-            new, _ = program.step.__wrapped__(*jax.tree.unflatten(tree, arrays))
-            return tuple(jax.tree.leaves(new))
-
-        with program.context():
-            closed = jax.make_jaxpr(run)(*arrays)
-        # Without the layouts and the mesh of the one device, which would name the devices where the copies run.
-        shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays]
-        text = _exported(_of_one_device(closed), shapes).serialize()
-        return cls(bytes(text), [np.asarray(x) for x in arrays])
-
-    @functools.cached_property
-    def exported(self) -> jax.export.Exported:
-        return jax.export.deserialize(bytearray(self.text))
-
-    def fitted(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The arrays of a program on several devices as those of one. A pmapped step has a leading axis of devices,
-        with copies of the state and with parts of the batch. Raises ValueError for arrays that do not fit."""
-        pairs = zip(arrays, self.exported.in_avals, strict=True)
-        return [(x if x.size == like.size else x[:1]).reshape(like.shape) for x, like in pairs]
-
-
-def _of_one_device(closed: PyTree) -> PyTree:
-    """The function of a jaxpr without collectives, which on one device do nothing and elsewhere name other devices."""
-
-    def inside(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
-        ((body, consts),) = inner(equation)[:1]
-        return evaluate(body, consts, given, rules)
-
-    # A sum over one device is its argument; a gathered or divided array has the same numbers in another shape.
-    def same(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
-        return [x.reshape(out.aval.shape) for x, out in zip(given, equation.outvars, strict=True)]
-
-    def first(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
-        return [jnp.int32(0)]
-
-    kept = ("sharding_constraint", "reshard")
-    rules = {**dict.fromkeys((*SENDS, *kept), same), "shard_map": inside, "axis_index": first}
-    return lambda *arrays: tuple(evaluate(closed.jaxpr, closed.consts, arrays, rules))
-
-
-def program(one: OneDevice, devices: Sequence[jax.Device]) -> Program:
-    """The Program in which each of these devices runs the step of one, each with a state of its own."""
-    mesh = Mesh(np.array(devices), (AXIS,), axis_types=(AxisType.Auto,))
-    spec = PartitionSpec(AXIS)
-    spread = NamedSharding(mesh, spec)
-    exported, arrays = one.exported, one.arrays
-    states = len(exported.out_avals)  # they come before the arrays of the batch; the first counts the steps
-
-    def stacked(some: Sequence[np.ndarray]) -> list[jax.Array]:
-        wide = [np.broadcast_to(x, (len(devices), *x.shape)) for x in some]
-        return [multihost.put(x, spread, may_alias=False) for x in wide]  # copies: a step overwrites what it donates
-
-    def state_of(arrays: Sequence[PyTree]) -> TrainState:
-        return TrainState(arrays[0], {str(i): x for i, x in enumerate(arrays[1:])}, (), (), ())  # type: ignore[arg-type]
-
-    def on_device(*arrays: jax.Array) -> list[jax.Array]:
-        return [jnp.asarray(x)[None] for x in exported.call(*(x[0] for x in arrays))]
-
-    # check_vma=False: JAX cannot look into an exported function, so it does not know what varies between devices.
-    run = jax.shard_map(on_device, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
-
-    def step(state: TrainState, batch: list[jax.Array]) -> tuple[TrainState, PyTree]:
-        given = [state.step, *(state.params[str(i)] for i in range(states - 1))]
-        return state_of(run(*given, *batch)), {}
-
-    shapes = [jax.ShapeDtypeStruct((len(devices), *x.shape), x.dtype, sharding=spread) for x in arrays]
-    return Program(
-        mesh=mesh,
-        init=lambda key: state_of(stacked(arrays[:states])),
-        step=jax.jit(step, donate_argnums=0, out_shardings=(spread, spread)),
-        put=lambda batch: stacked(arrays[states:]),  # type: ignore[arg-type, return-value]
-        avals=lambda: (state_of(shapes[:states]), shapes[states:]),
-    )
-
-
-def elsewhere(program: OwnProgram, devices: Sequence[jax.Device]) -> Program:
-    """The Program on as many devices that are not here, to compile. Raises Unsupported."""
-    batch = jax.tree.map(aval, program.batch_of(0))
-    mesh = program.mesh
-    target = Mesh(np.array(devices).reshape(mesh.devices.shape), mesh.axis_names)
-    arrays, tree = jax.tree.flatten((program.first, batch))
-    step = program.step.__wrapped__
-
-    def run(*arrays: jax.Array) -> list[jax.Array]:
-        return jax.tree.leaves(step(*jax.tree.unflatten(tree, arrays)))
-
-    def placed(x: jax.ShapeDtypeStruct, on: Mesh) -> jax.ShapeDtypeStruct:
-        spec = x.sharding.spec if isinstance(x.sharding, NamedSharding) else PartitionSpec()
-        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(on, spec))
-
-    platform = {"gpu": "cuda"}.get(devices[0].platform, devices[0].platform)  # as jax.export names it
-    with program.context():
-        results = jax.tree.structure(jax.eval_shape(step, program.first, batch))
-        exported = _exported(run, [placed(x, mesh) for x in arrays], platforms=[platform])
-    donated = 0 if program.own.donate else ()
-    # An exported function takes and returns flat arrays; the trees around it are those of the step.
-    call = jax.jit(
-        lambda state, batch: jax.tree.unflatten(results, exported.call(*jax.tree.leaves((state, batch)))),
-        donate_argnums=donated,
-    )
-    avals = jax.tree.unflatten(tree, [placed(x, target) for x in arrays])
-    return Program(mesh=target, step=call, avals=lambda: avals, init=program.init, put=program.put)
-
-
-def _exported(run: PyTree, arrays: Sequence[PyTree], **how: PyTree) -> PyTree:
-    try:
-        return jax.export.export(jax.jit(run), **how)(*arrays)
-    except (ValueError, TypeError, LookupError, NameError, NotImplementedError) as error:  # as the equation raises
-        raise Unsupported(f"JAX cannot export it ({' '.join(str(error).split())[:200]})") from error
-
-
 Arrays = dict[str, np.ndarray]  # by path
-WITHIN = {"cpu": 1e-3}  # of the movement of all parameters, relative: six public trainers were within 3e-4
-WITHIN_ELSEWHERE = 3e-2  # an accelerator computes float32 products in TF32 or bfloat16 by default
+A_FEW = 16  # a change by this part of a number's spacing makes a few of all numbers round otherwise
+MOST_STEPS = 16  # until a parameter moves: a gradient may be accumulated, or a loss scale may have to fall
 SLOW_S = 3.0  # of a run: then one perturbed run must do
-SAME_START = 1e-6  # relative: the same numbers, but perhaps drawn or cast by another program
+COARSE = 1e-3  # relative: moves a code of 8 bits, such as that of a quantized average, which the last bit rarely does
 
 
 @dataclass(frozen=True)
 class Movement:
-    """Floating-point arrays before the first step and after the last, on the host: parameters, then all others."""
+    """The arrays of a state before the first step and after the last, on the host, by path.
+
+    parameters: the paths of those that are compared as parameters. steps: how many were made. batches: the digest of
+    the batch of each step, of one step if all take the same. copies: by path, the norm of the largest difference
+    between devices that should hold the same numbers; only of arrays with such a difference.
+    """
 
     start: Arrays
     end: Arrays
-    others: Arrays
+    parameters: tuple[str, ...] = ()
+    steps: int = STEPS
+    batches: tuple[str, ...] = ()
+    copies: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
-    @property
-    def moved(self) -> Arrays:
-        return {path: x.astype(np.float64) - self.start[path] for path, x in self.end.items()}
+    def moved(self, path: str) -> np.ndarray:
+        """The movement of an array, in 64 bits."""
+        return in_64_bits(self.end[path]) - in_64_bits(self.start[path])
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnReference(Movement):
     """The result of the fewest devices that can hold the step.
 
-    noise: by path, the norm of the distance between a parameter's movements from the first state and from a perturbed
-    one. one: the step of one device, which other processes can run; None: the reason is `why`.
+    noise: by path, the norm of the distance between the movements from the first state and from a perturbed one; of
+    whole numbers, a state that is perturbed by `COARSE`. spacing: by path, the distance between two neighbouring
+    numbers of the array's format, at its largest number. by: the relative change of the parameters for `noise`, from
+    `coarseness`; 0: the last bit. one: the step of one device, which other processes can run; None: the reason is
+    `why`.
     """
 
     devices: int = 1
-    batch: str = ""
-    noise: Mapping[str, float]
+    noise: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    spacing: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    by: float = 0.0
     one: OneDevice | None = None
     why: str = ""
 
+    @property
+    def spacing_of_format(self) -> float:
+        """Of the coarsest format that the step multiplies or sends in, relative to 1."""
+        return self.by * A_FEW or float(np.finfo(np.float32).eps)
+
     def save(self, file: Path) -> None:
-        parts = ("start", "end", "others")
-        arrays = {f"{part}/{path}": x for part in parts for path, x in getattr(self, part).items()}
+        arrays = {f"{part}/{path}": x for part in ("start", "end") for path, x in getattr(self, part).items()}
         if self.one is not None:
             arrays["one"] = np.frombuffer(self.one.text, np.uint8)
             held = enumerate(self.one.arrays)
             arrays |= {f"array/{i}": np.frombuffer(x.tobytes(), np.uint8) for i, x in held}  # of any format
-        about = {"devices": self.devices, "batch": self.batch, "noise": dict(self.noise), "why": self.why}
+        about = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        for name in ("start", "end", "one"):
+            del about[name]
         partial = file.with_suffix(".part.npz")  # other processes look for the file, and must not read half of it
         np.savez(partial, about=np.array(json.dumps(about)), **arrays)
         partial.replace(file)
@@ -216,7 +98,7 @@ class OwnReference(Movement):
     @classmethod
     def load(cls, file: Path) -> OwnReference:
         with np.load(file, allow_pickle=False) as saved:
-            parts: dict[str, Arrays] = {"start": {}, "end": {}, "others": {}, "array": {}}
+            parts: dict[str, Arrays] = {"start": {}, "end": {}, "array": {}}
             for name in (name for name in saved.files if "/" in name):
                 part, _, path = name.partition("/")
                 parts[part][path] = saved[name]
@@ -225,32 +107,89 @@ class OwnReference(Movement):
                 one = OneDevice(saved["one"].tobytes(), [])
                 held = ((parts["array"][str(i)].tobytes(), x) for i, x in enumerate(one.exported.in_avals))
                 one.arrays.extend(np.frombuffer(raw, x.dtype).reshape(x.shape) for raw, x in held)
-            movement = parts["start"], parts["end"], parts["others"]
-            return cls(*movement, one=one, **json.loads(str(saved["about"])))
+            about = json.loads(str(saved["about"]))
+            about |= {name: tuple(about[name]) for name in ("parameters", "batches")}
+            return cls(start=parts["start"], end=parts["end"], one=one, **about)
 
 
-def run(program: OwnProgram, call: Callable[..., PyTree], start: TrainState | None = None) -> Movement:
-    """Makes `STEPS` steps from the first state, or from `start`, which may be donated."""
+def is_whole(x: np.ndarray) -> bool:
+    """Whether an array holds integers or truth values."""
+    return x.dtype.kind in "iub"
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    """The numbers in a format that a file can hold: those of fewer bits as float32 or int32."""
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        return x if x.dtype.itemsize >= 4 else x.astype(np.float32)
+    return x if is_whole(x) else x.astype(np.int32)
+
+
+def host(arrays: Mapping[str, PyTree]) -> Arrays:
+    """Host copies, at least in float32 or int32 if NumPy lacks the format."""
+    # A CPU's step overwrites what it donates, so a view would change.
+    return {path: np.array(_wide(multihost.on_host(x)), copy=True) for path, x in arrays.items()}
+
+
+def everything(state: TrainState) -> dict[str, PyTree]:
+    """The arrays of a state by path, without the suite's counter of steps."""
+    return {**state.params, **state.opt_state}
+
+
+def run(
+    program: OwnProgram, call: Callable[..., PyTree], start: TrainState | None = None, steps: int | None = None
+) -> Movement:
+    """Makes steps from the first state, or from `start`, which may be donated.
+
+    steps: None: `STEPS`, and more until a parameter has moved, up to `MOST_STEPS`.
+    """
     call = program.members.after_barrier(call)
+    batches: list[str] = []
     with program.context():
         state = program.init(None) if start is None else start  # type: ignore[arg-type]
-        before = _floats(state.params)
-        for step in range(STEPS):
+        before, parameters = host(everything(state)), tuple(state.params)
+        made = 0
+        while made < (steps or MOST_STEPS):
+            batch = program.batch_of(made)
+            if not made or callable(program.own.batch):
+                batches.append(digest(batch))
             # Waiting keeps the scratch memory of one step alive, not of three.
-            state, _ = jax.block_until_ready(call(state, program.batch_of(step)))
-        return Movement(before, _floats(state.params), _floats(state.opt_state))
+            state, _ = jax.block_until_ready(call(state, batch))
+            made += 1
+            if steps is None and made >= STEPS and has_moved(before, state):
+                break
+        after, copies = host(everything(state)), _copies(program, everything(state))
+        return Movement(before, after, parameters, made, tuple(batches), copies)
 
 
-def _floats(arrays: Mapping[str, PyTree]) -> Arrays:
-    """Host copies of the floating-point arrays, at least in float32, which a file can hold."""
-    chosen = {path: x for path, x in arrays.items() if jnp.issubdtype(x.dtype, jnp.inexact)}
-    host = {path: multihost.on_host(x) for path, x in chosen.items()}
-    wide = {path: x if x.dtype.itemsize >= 4 else x.astype(np.float32) for path, x in host.items()}
-    return {path: np.array(x, copy=True) for path, x in wide.items()}  # a CPU's step overwrites what it donates
+def has_moved(before: Arrays, state: TrainState) -> bool:
+    """Whether a parameter that is no whole number differs from its first value."""
+    floats = {path: x for path, x in state.params.items() if not is_whole(before[path])}
+    return any(not np.array_equal(x, before[path]) for path, x in host(floats).items())
+
+
+def _copies(program: OwnProgram, arrays: Mapping[str, jax.Array]) -> dict[str, float]:
+    """`Movement.copies`, of the devices of this process. Devices may draw from keys of their own, so those are left
+    out."""
+    found: dict[str, float] = {}
+    for path, x in arrays.items():
+        first: dict[str, np.ndarray] = {}
+        for shard in x.addressable_shards if len(x.addressable_shards) > 1 else ():
+            held = np.asarray(shard.data)
+            like = first.setdefault(str(shard.index), held)
+            if held.tobytes() != like.tobytes() and not is_key(program, path, x):
+                found[path] = max(found.get(path, 0.0), distance(_wide(held), _wide(like)))
+    return found
+
+
+def is_key(program: OwnProgram, path: str, x: PyTree) -> bool:
+    """Whether an array holds random keys. Those without a type are recognized by their shape and their name."""
+    raw = x.dtype == np.uint32 and x.shape[-1:] in ((2,), (4,))
+    name = path.rpartition("/")[2]
+    return path in program.state_leaves.keys or bool(raw and re.search("key|rng|random|seed|dropout", name, re.I))
 
 
 def reference(program: OwnProgram, call: Callable[..., PyTree] | None) -> OwnReference:
-    """The movement of this program, and what rounding does to it: the first state is changed in its last bit.
+    """The movement of this program, and what rounding does to it: its first parameters are changed by a rounding.
 
     call: its executable. None: only the step itself.
     """
@@ -261,230 +200,76 @@ def reference(program: OwnProgram, call: Callable[..., PyTree] | None) -> OwnRef
         except Unsupported as error:
             why = str(error)
     if call is None:
-        return OwnReference({}, {}, {}, noise={}, one=one, why=why)
+        return OwnReference(start={}, end={}, one=one, why=why)
+    by = coarseness(program)
 
-    def perturbed(random: np.random.Generator) -> Movement:
+    def perturbed(random: np.random.Generator, by: float, steps: int) -> Movement:
         state = program.init(None)  # type: ignore[arg-type]
-        changed = {path: rounded_otherwise(multihost.on_host(x), random) for path, x in state.params.items()}
+        changed = {path: rounded_otherwise(multihost.on_host(x), random, by) for path, x in state.params.items()}
         placed = {path: multihost.put(x, state.params[path].sharding, may_alias=False) for path, x in changed.items()}
-        return run(program, call, dataclasses.replace(state, params=placed))
+        return run(program, call, dataclasses.replace(state, params=placed), steps)
 
-    expected = _perturbed(lambda: run(program, call), perturbed)
-    return dataclasses.replace(expected, devices=program.mesh.size, batch=digest(program.batch_of(0)), one=one, why=why)
+    expected = with_noise(lambda: run(program, call), perturbed, by)
+    spacing = {path: _spacing(x) for path, x in everything(program.init(None)).items()}  # type: ignore[arg-type]
+    spacing = {path: eps * float(np.max(np.abs(expected.end[path]), initial=0)) for path, eps in spacing.items()}
+    return dataclasses.replace(expected, devices=program.mesh.size, spacing=spacing, one=one, why=why)
 
 
-def _perturbed(plain: Callable[[], Movement], changed: Callable[[np.random.Generator], Movement]) -> OwnReference:
-    """A movement, with the noise of the movements of perturbed starts."""
+def _spacing(x: PyTree) -> float:
+    return float(jnp.finfo(x.dtype).eps) if jnp.issubdtype(x.dtype, jnp.inexact) else 0.0
+
+
+def coarseness(program: OwnProgram) -> float:
+    """A relative change of float32 numbers after which one in eight or so rounds otherwise in the coarsest number
+    format that a step multiplies or sends in; 0 for float32.
+
+    If all did, each gradient would move by more than another order of sums moves it.
+    """
+    with program.context():
+        jaxpr = program.step.trace(program.first, program.batch_of(0)).jaxpr.jaxpr
+        shares = flops.dot_flop_shares(program.step.__wrapped__, program.first, program.batch_of(0))
+    # Fewer products in a coarse format are the exception, not how a model computes.
+    used = {jnp.dtype(name) for name, share in shares.items() if share >= flops.A_PART}
+    sent: list[PyTree] = [x.aval for each in equations(jaxpr) if each.primitive.name in SENDS for x in each.invars]
+    used |= {x.dtype for x in sent if x.ndim}
+    coarse = [jnp.finfo(x).eps for x in used if jnp.issubdtype(x, jnp.inexact) and x.itemsize < 4]
+    return float(max(coarse, default=0.0)) / A_FEW
+
+
+def with_noise(
+    plain: Callable[[], Movement], changed: Callable[[np.random.Generator, float, int], Movement], by: float
+) -> OwnReference:
+    """A movement, with the noise of the movements of perturbed starts.
+
+    changed: (random numbers, a relative change, steps) -> the movement from a start with that change. by: the change
+    that rounding makes, at least the last bit.
+    """
     begin = time.perf_counter()
     movement = plain()
     runs = PERTURBED if time.perf_counter() - begin < SLOW_S else 1
+    whole = [path for path, x in movement.end.items() if is_whole(x) and not np.array_equal(x, movement.start[path])]
     # The largest of several: one random change may happen to move an array little.
     noise = dict.fromkeys(movement.end, 0.0)
+
+    def take(other: Movement, paths: Mapping[str, object] | list[str]) -> None:
+        for path in paths:
+            noise[path] = max(noise[path], distance(other.moved(path), movement.moved(path)))
+
     for seed in range(runs):
-        for path, norm in _distances(changed(np.random.default_rng(seed)).moved, movement.moved).items():
-            noise[path] = max(noise[path], norm)
-    return OwnReference(**vars(movement), noise=noise)
+        take(changed(np.random.default_rng(seed), by, movement.steps), noise)
+    if whole:
+        take(changed(np.random.default_rng(runs), max(by, COARSE), movement.steps), whole)
+    return OwnReference(**vars(movement), noise=noise, by=by)
 
 
-def _distances(a: Arrays, b: Arrays) -> dict[str, float]:
-    """The norm of the difference by path."""
-    return {path: float(np.linalg.norm(np.abs(a[path] - b[path]))) for path in b}
+def in_64_bits(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.int64 if is_whole(x) else np.result_type(x.dtype, np.float64))
 
 
-class OwnCopies(Exception):
-    """Devices hold different copies of a parameter. The message names it."""
+def distance(a: np.ndarray, b: np.ndarray) -> float:
+    """The norm of the difference."""
+    return norm(in_64_bits(a) - in_64_bits(b))
 
 
-def _aligned(found: Arrays, like: Arrays, devices: int, of: int, *, equal: bool = True) -> Arrays:
-    """The arrays in the shapes of the reference on `of` devices.
-
-    A pmapped step has a leading axis of one copy for each device. equal: the copies must be equal; those that are not
-    are otherwise left out, such as the batch statistics of each device.
-    """
-    aligned: Arrays = {}
-    for path, want in like.items():
-        x = found[path]
-        if x.shape == want.shape:
-            aligned[path] = x
-        elif (devices, *want.shape[1:]) == x.shape and want.shape[:1] == (of,):  # the axis that pmap maps over
-            if all(np.array_equal(x[0], copy) for copy in x[1:]):
-                aligned[path] = np.broadcast_to(x[:1], want.shape)
-            elif equal:
-                raise OwnCopies(f"the devices hold different copies of '{path}': is its gradient averaged over them?")
-        elif equal:
-            raise OwnCopies(f"'{path}' has the shape {x.shape} on {devices} devices and {want.shape} on {of}")
-    return aligned
-
-
-def judge(program: OwnProgram, call: Callable[..., PyTree], expected: OwnReference) -> tuple[Verdict, ...]:
-    """The verdicts "parameters" and "state" on a compiled step."""
-    here, many = program.mesh.size, f"{program.mesh.size} devices"
-    few = "one device" if expected.devices == 1 else f"{expected.devices} devices"
-    if here == expected.devices:  # the program is the reference itself: a second run must do the same
-        few = "the same device before"
-    if digest(program.batch_of(0)) != expected.batch:
-        return (unchecked(f"the batch on {many} has other values than on {few}: draw it from the argument `batch`"),)
-    found = run(program, call)
-    try:
-        start, end = (
-            _aligned(getattr(found, name), getattr(expected, name), here, expected.devices) for name in ("start", "end")
-        )
-    except OwnCopies as error:
-        return (Verdict(name="parameters", ok=False, reason=str(error)),)
-    before = expected.start
-    # Movements from different starts cannot be compared, and nothing says that the step is wrong.
-    apart, size = _norm({path: start[path] - x for path, x in before.items()}), _norm(before)
-    if apart > SAME_START * size:
-        return (
-            unchecked(
-                f"init gives other parameters on {many} than on {few} (relative L2 {apart / (size or 1):.1e}): make "
-                "them by the same random numbers, then place them"
-            ),
-        )
-    moved, platform = Movement(start, end, {}).moved, program.mesh.devices.flat[0].platform
-    verdict = _drawn(_parameters(moved, expected, platform=platform, few=few), program, few)
-    if here == expected.devices:
-        verdict = dataclasses.replace(verdict, reason=f"the reference of the other points: {verdict.reason}")
-    return (verdict,) if verdict.unchecked else (verdict, *_others(found, expected, here, few=few))
-
-
-def _drawn(verdict: Verdict, program: OwnProgram, few: str) -> Verdict:
-    """The verdict, or "unchecked" if it fails and each device draws random numbers of its own."""
-    if verdict.ok or verdict.unchecked or not (line := draws_per_device(program)):
-        return verdict
-    return unchecked(
-        f"each device draws random numbers of its own ({line}), and {few} draws others, so the two must "
-        f"differ: {verdict.reason}. Without them, such as with dropout 0, this check decides"
-    )
-
-
-def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainState, expected: OwnReference) -> Verdict:
-    """The verdict "timed update" on one more step of the timed state, which it donates.
-
-    One device makes the same step here, as an exported program. In a model that has learnt its batch, rounding alone
-    may move the timed parameters. Then the step is made from the first parameters and the other arrays of this state.
-    """
-    one, why, batch = expected.one, expected.why, program.batch_of(0)
-    timed = jax.tree.map(lambda x: np.array(multihost.on_host(x), copy=True), state)
-    if one is not None:
-        try:
-            step = _step_of_one(one, multihost.first_here([*program.mesh.devices.flat]), timed, batch)
-        except (memory.Unfit, ValueError) as error:
-            why = str(error)
-    if not program.members.all(not why):  # the step below is a collective: all processes take it, or none
-        return Verdict(name=TIMED_UPDATE, ok=True, reason=f"the timed state was not compared: {why or 'too large'}")
-
-    few = "one device"
-
-    def judged(state: TrainState) -> Verdict:
-        start = {path: np.array(multihost.on_host(x), copy=True) for path, x in state.params.items()}
-        with program.context():
-            new, _ = jax.block_until_ready(program.members.after_barrier(call)(state, batch))
-        ended = _floats(new.params)
-        del new, state  # one device may need their memory
-        try:
-            right = _perturbed(
-                lambda: step(start),
-                lambda random: step({path: rounded_otherwise(x, random) for path, x in start.items()}),
-            )
-            end = _aligned(ended, right.end, program.mesh.size, 1)
-        except OwnCopies as error:
-            return Verdict(name="parameters", ok=False, reason=str(error))
-        except jax.errors.JaxRuntimeError as error:
-            if "RESOURCE_EXHAUSTED" not in str(error):
-                raise
-            return Verdict(name="parameters", ok=True, reason="not compared, because one device ran out of memory")
-        moved, platform = Movement(right.start, end, {}).moved, program.mesh.devices.flat[0].platform
-        return _parameters(moved, right, platform=platform, few=few, steps=1)
-
-    verdict, after = judged(state), f"from the state after {int(timed.step)} timed steps"
-    if program.members.broadcast(verdict.unchecked):  # processes may see different rounding; the first one decides
-        first = program.init(None)  # type: ignore[arg-type]
-        others = {path: multihost.put(x, first.opt_state[path].sharding) for path, x in timed.opt_state.items()}
-        verdict = judged(dataclasses.replace(first, opt_state=others))
-        after = f"from the first parameters, because rounding alone moves those {after}"
-    verdict = _drawn(verdict, program, few)
-    return dataclasses.replace(verdict, name=TIMED_UPDATE, reason=f"{after}: {verdict.reason}")
-
-
-def _step_of_one(
-    one: OneDevice, device: jax.Device, timed: TrainState, batch: PyTree
-) -> Callable[[dict[str, np.ndarray]], Movement]:
-    """Moves parameters by one step on one device. timed: the other arrays. Raises Unfit, or ValueError if they do not
-    fit the step of one device."""
-    batch, structure = multihost.on_host(batch), jax.tree.structure(timed)
-    on_device = jax.sharding.SingleDeviceSharding(device)
-    shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=on_device) for x in one.exported.in_avals]
-    compiled = jax.jit(one.exported.call).lower(*shapes).compile()
-    memory.require(compiled, device.platform)
-    one.fitted(jax.tree.leaves((timed, batch)))  # raises here, before any step is made
-
-    def step(params: dict[str, np.ndarray]) -> Movement:
-        given = one.fitted(jax.tree.leaves((dataclasses.replace(timed, params=params), batch)))
-        new = compiled(*jax.device_put(given, device))
-        start, end = (jax.tree.unflatten(structure, x) for x in (given[: len(new)], new))
-        return Movement(_floats(start.params), _floats(end.params), {})
-
-    return step
-
-
-def _norm(arrays: Arrays) -> float:
-    return math.sqrt(sum(float(np.linalg.norm(np.abs(x))) ** 2 for x in arrays.values()))
-
-
-def _parameters(moved: Arrays, expected: OwnReference, *, platform: str, few: str, steps: int = STEPS) -> Verdict:
-    right, noise = expected.moved, expected.noise
-    norms = {path: _norm({path: x}) for path, x in right.items()}
-    # A last-bit change of the first state moves these as much as their gradient does: it is rounding alone.
-    rounding = [path for path, norm in norms.items() if noise[path] > SHARE * norm]
-    kept = [path for path in right if path not in rounding]
-
-    def whole(values: Mapping[str, float]) -> float:
-        return math.sqrt(sum(values[path] ** 2 for path in kept))
-
-    noun = "one step" if steps == 1 else f"{steps} steps"
-    # Rounding arrays are left out of the sum, too: one of them would hide a wrong movement of all others.
-    if not (size := whole(norms)):
-        return unchecked(f"no parameter changed in {noun}, so this proves nothing (is the learning rate 0?)")
-    apart, within = _distances(moved, right), WITHIN.get(platform, WITHIN_ELSEWHERE)
-    distance, changed = whole(apart) / size, whole(noise) / size
-    limit = max(within, min(SHARE, ROUNDING * changed))
-    text = f"after {noun} the movement of the parameters is {distance:.1e} (relative L2) from that on {few}"
-    why = f"{ROUNDING} times the {changed:.1e} of a last-bit change" if limit > within else "sums in another order"
-    if rounding:
-        more = f" and {len(rounding) - 3} more" if len(rounding) > 3 else ""
-        text += f", without {', '.join(map(repr, rounding[:3]))}{more}, moved by rounding alone"
-    if not distance <= limit:  # and not `distance > limit`, which is false for NaN
-        value = distance if math.isfinite(distance) else None
-        reason = f"{text}: NOT within {limit:.0e} ({why})"
-        return Verdict(name="parameters", ok=False, reason=reason, value=value, limit=limit)
-
-    def share(path: str) -> float:
-        far = apart[path] > ROUNDING * noise[path]
-        return apart[path] / norms[path] if norms[path] else math.inf if far else 0.0
-
-    # The whole hides a small array that is never reduced, such as a bias, so each is judged by itself, too.
-    worst = max(kept, key=share)
-    if not share(worst) <= SHARE:
-        value = share(worst) if math.isfinite(share(worst)) else None
-        reason = f"{text}, but '{worst}' by itself is {share(worst):.1e} away, NOT within {SHARE}: is it never reduced?"
-        return Verdict(name="parameters", ok=False, reason=reason, value=value, limit=SHARE)
-    reason = f"{text}: within {limit:.0e} ({why}); the worst array, '{worst}', {share(worst):.1e}"
-    return Verdict(name="parameters", ok=True, reason=reason, value=distance, limit=limit)
-
-
-def _others(found: Movement, expected: OwnReference, devices: int, *, few: str) -> tuple[Verdict, ...]:
-    """The verdict on the other arrays, such as an optimizer's running means, which reveal a wrong gradient scale that
-    Adam hides from the parameters; () without such arrays."""
-    right = expected.others
-    # equal=False: batch statistics of each device differ on purpose, and only the parameters must agree.
-    aligned = _aligned(found.others, right, devices, expected.devices, equal=False)
-    if not (size := _norm({path: right[path] for path in aligned})):
-        return ()
-    distance = _norm({path: x - right[path] for path, x in aligned.items()}) / size
-    ok, value = distance <= OPTIMIZER_STATE, distance if math.isfinite(distance) else None
-    reason = f"the {len(aligned)} other arrays of the state are {distance:.1e} (relative L2) from those on {few}, "
-    reason += f"{'within' if ok else 'NOT within'} {OPTIMIZER_STATE:.0e} (a wrong gradient scale gives 1 or more)"
-    if own := len(right) - len(aligned):
-        reason += f"; {own} arrays differ from device to device and are not compared"
-    return (Verdict(name="state", ok=ok, reason=reason, value=value, limit=OPTIMIZER_STATE),)
+def norm(x: np.ndarray) -> float:
+    return float(np.linalg.norm(np.abs(in_64_bits(x)).reshape(-1).astype(np.float64)))

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from jaxbench.core.plan import Placed, Point
 from jaxbench.core.schema import OWN
+from jaxbench.errors import of_kind
 from jaxbench.features.ablations.points import LOCAL
 from jaxbench.levers import PART
 from jaxbench.processes.client import WorkerError
@@ -42,10 +43,10 @@ class References:
 
     def make(self, workers: Asks, placed: Placed) -> None:
         """Asks for the reference of a point, unless it exists. A failure leaves the point unchecked."""
-        key, point = self._key(placed), placed
+        key = self._key(placed)
         if not key or "file" in self._told.get(key, {}):  # points of one global batch share it
             return
-        assert isinstance(point, Point)
+        point = of_kind(Point, placed)
         self.folder.mkdir(exist_ok=True)
         file = str((self.folder / f"{key}.npz").resolve())
         shares = bool(point.explains)  # one device does its share of the batch, on its own

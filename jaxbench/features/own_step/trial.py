@@ -18,8 +18,11 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench import levers
+from jaxbench.analysis import step_work
+from jaxbench.analysis.step_work import Stated
 from jaxbench.core.plan import Placed, Point
 from jaxbench.core.schema import OWN
+from jaxbench.errors import of_kind
 from jaxbench.features.own_step.references import References
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
@@ -67,8 +70,7 @@ class _Processes(dict[int, Worker]):
     """One process for each device count: a trainer may use all of `jax.devices()`."""
 
     def ask_for(self, point: Placed, request: Request[Answer]) -> Answer:
-        assert isinstance(point, Point)
-        return self[point.devices].ask(request)
+        return self[of_kind(Point, point).devices].ask(request)
 
 
 def _explained(workers: _Processes, point: Point, told: dict[str, PyTree]) -> dict[str, PyTree]:
@@ -81,7 +83,9 @@ def _explained(workers: _Processes, point: Point, told: dict[str, PyTree]) -> di
     unknown = [check.reason for check in checks if check.unchecked]
     word = "wrong" if wrong else "cannot tell" if unknown else "right"  # one wrong check outweighs what is unknown
     shown = {"name": about.name, "examples": about.examples, "facts": about.facts, **about.cells}
-    return {**shown, "word": word, "notes": wrong or unknown or [checks[0].reason]}
+    stated = Stated(about.flops, about.examples, point.devices)
+    does = [*step_work.sentences(about.work), *filter(None, [stated.contradiction(about.work)])]
+    return {**shown, "word": word, "notes": [*(wrong or unknown or [checks[0].reason]), *does]}
 
 
 def _print_step(found: dict[int, dict[str, PyTree]], console: Console) -> None:
@@ -103,5 +107,5 @@ def _print_step(found: dict[int, dict[str, PyTree]], console: Console) -> None:
             notes.setdefault(note, []).append(str(count))
     for note, counts in notes.items():
         noun = "device" if counts == ["1"] else "devices"
-        console.print(f"{', '.join(counts)} {noun}: {note}.", highlight=False, soft_wrap=True)
+        console.print(f"{', '.join(counts)} {noun}: {note.rstrip('.')}.", highlight=False, soft_wrap=True)
     console.print("The step is your own: its collectives are listed, not judged.", highlight=False, soft_wrap=True)

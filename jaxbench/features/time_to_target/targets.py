@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import math
 import shutil
 import sys
@@ -36,6 +35,7 @@ from jaxbench.machine import manifest as manifest_lib
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Answer, Request, Setup
 from jaxbench.records.manifest import Machine, Manifest
+from jaxbench.records.reading import read_json
 from jaxbench.sweep.progress import heartbeat
 from jaxbench.sweep.run import absolute, begin_session, free_cores
 
@@ -186,12 +186,18 @@ class TargetStudy:
                 used = energy.between(before, energy.read()) if whole else {}
                 write_json(ended, {**_result(folder, wanted, answer), "joules": sum(used.values()) if used else None})
                 shutil.rmtree(folder / "checkpoints", ignore_errors=True)  # hundreds of them would fill a disk
-        found = trainings.parse_trained(json.loads(ended.read_text()), rule=wanted.rule, price_per_hour=self.per_hour)
+        found = self._ended(ended, wanted)
         self.trained[wanted.folder, wanted.rule] = found
         with writing(self.folder):  # after each training, so that a report of an interrupted run has all that ended
             trainings.write_trained(self.folder, list(self.trained.values()))
         self.console.print(trainings.trained_sentence(found), highlight=False, soft_wrap=True)
         return found
+
+    def _ended(self, result: Path, wanted: Wanted) -> trainings.Trained:
+        """The result of a training. Raises UserError if its file is damaged."""
+        known = dict(rule=wanted.rule, price_per_hour=self.per_hour)
+        advice = "delete its folder, and the same command trains it again."
+        return read_json(result, lambda line: trainings.parse_trained(line, **known), advice)
 
     @contextlib.contextmanager
     def _process(self, devices: int) -> Iterator[Worker]:
@@ -216,7 +222,7 @@ def _ask(worker: Worker, request: Request[Answer], of: str | Path) -> Answer:
 
 def _result(folder: Path, wanted: Wanted, answer: HowEnded) -> dict[str, Any]:
     """The result of a training that has ended, from its own files."""
-    rows = [json.loads(line) for line in (folder / trainings.METRICS).read_text().splitlines()]
+    rows = trainings.read_rows(folder)
     spent = trainings.totals(trainings.read_ledger(folder))
     # A training that did not reach its target counts as the whole budget of steps.
     budget = wanted.model.epochs * (wanted.model.examples // wanted.batch)

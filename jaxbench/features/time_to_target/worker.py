@@ -15,7 +15,7 @@ import jax
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench.errors import Diverged
+from jaxbench.errors import Diverged, of_kind
 from jaxbench.features.training.plan import count, read_data
 from jaxbench.features.training.train import ProcessRole, trained
 from jaxbench.features.training.trainings import METRICS
@@ -77,16 +77,16 @@ def carry_out(trainer: Trainer, request: Request) -> Examples | HowEnded:
         workload = build_workload(config, request.experiment)
         inspection.require_trainable(workload)
         return Examples(examples=count(read_data(workload, seed=config.seed).train))
-    assert isinstance(request, TrainModel)
-    train = TrainSetup(workdir=request.workdir, command=request.command, begun_ns=time.time_ns())
+    asked = of_kind(TrainModel, request)
+    train = TrainSetup(workdir=asked.workdir, command=asked.command, begun_ns=time.time_ns())
     console = Console(file=io.StringIO())  # the parent prints one line for each training, and stdout has the answers
     try:
         result = trained(
-            request.experiment, request.config, train, trainer.devices, trainer.machine, console, ProcessRole()
+            asked.experiment, asked.config, train, trainer.devices, trainer.machine, console, ProcessRole()
         )
     except Diverged as error:
         # A training may diverge before its first row, and a result needs the file.
-        (Path(request.workdir) / METRICS).touch()
+        (Path(asked.workdir) / METRICS).touch()
         return HowEnded(finished=True, reached=False, diverged=error.step)
     return HowEnded(finished=result.finished, reached=result.reached, diverged=None)
 

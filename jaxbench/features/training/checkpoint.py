@@ -20,8 +20,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import absl.logging
 import jax
@@ -35,6 +36,8 @@ from jaxbench.core.workload import PyTree
 from jaxbench.errors import UserError
 from jaxbench.features.training.folder import writing
 from jaxbench.processes.group import ProcessGroup
+from jaxbench.records.documents import decode
+from jaxbench.records.reading import count_of, of_text, read_json
 
 
 def params_sha256(params: PyTree) -> str:
@@ -250,7 +253,7 @@ def _writing(folder: Path) -> Iterator[None]:
 
 def saved_steps(folder: Path) -> list[int]:
     """The steps that have a checkpoint, newest first."""
-    return sorted((int(path.name) for path in folder.glob("*") if path.name.isdigit()), reverse=True)
+    return sorted((step for path in folder.glob("*") if (step := count_of(path.name)) is not None), reverse=True)
 
 
 def _unfinished(folder: Path) -> list[Path]:
@@ -306,22 +309,49 @@ def _on_disk(path: Path, error: OSError) -> _Damaged:
     return _Damaged(f"{Path(error.filename or path).name}: {error.strerror}")
 
 
+@dataclass(frozen=True)
+class _Seal:
+    """seal.json: the header as text, and its hash."""
+
+    header: str
+    sha256: str
+
+
+class _Header(TypedDict):
+    """The types in a header of `FORMAT`."""
+
+    format: int
+    shapes: dict[str, str]
+    sha256: str
+    files: dict[str, str]
+    progress: dict[str, Any]
+
+
 def _read_seal(path: Path) -> Header:
+    again = "it is not the file that was saved"
     try:
-        sealed = json.loads((path / SEAL).read_text())
-        text = sealed["header"]
-        intact = sealed["sha256"] == hashlib.sha256(text.encode()).hexdigest()
-    except (ValueError, KeyError, TypeError, AttributeError) as error:  # altered, but perhaps still JSON
+        seal = read_json(path / SEAL, partial(decode, _Seal), again)
+        if seal.sha256 != hashlib.sha256(seal.header.encode()).hexdigest():
+            raise _Damaged(f"{SEAL} is not the file that was saved")
+        header = of_text(path / SEAL, seal.header, partial(decode, Header), again)
+        if header.get("format") == FORMAT:
+            return of_text(path / SEAL, seal.header, _header, again)
+    except UserError as error:
         raise _Damaged(f"{SEAL} cannot be read") from error
-    if not intact:
-        raise _Damaged(f"{SEAL} is not the file that was saved")
-    header: Header = json.loads(text)
-    if header["format"] != FORMAT:
-        raise UserError(
-            f"checkpoint {path} has format {header['format']}, but this jaxbench reads format {FORMAT}: use the "
-            "jaxbench that wrote it, or a new --workdir."
-        )
-    return header
+    raise UserError(
+        f"checkpoint {path} has format {header.get('format')}, but this jaxbench reads format {FORMAT}: use the "
+        "jaxbench that wrote it, or a new --workdir."
+    )
+
+
+def _header(value: Any) -> Header:
+    header = decode(_Header, value)
+    if absent := _Header.__annotations__.keys() - header.keys():
+        raise KeyError(min(absent))
+    for name in header["files"]:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            raise ValueError(f"'{name}' is not a file of the checkpoint")
+    return cast(Header, header)
 
 
 def _file_sha256(path: Path) -> str:

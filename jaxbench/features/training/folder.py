@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.core import store
-from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder, write_json
+from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder, write_json, write_manifest
 from jaxbench.errors import UserError
 from jaxbench.features.training import trainings
 from jaxbench.features.training.trainings import KINDS, LEDGER
@@ -215,17 +215,19 @@ def record(folder: Path, session: Session, members: ProcessGroup, *, step: int) 
         if not (folder / MANIFEST).exists():
             first = {"started": now, "command": session.command, **session.facts()}
             del first["devices"]  # the manifest's own "devices" counts those of the machine
-            write_json(folder / MANIFEST, {**session.machine, **first, "sessions": [entry]})
+            write_manifest(folder, {**session.machine, **first, "sessions": [entry]})
             return
         manifest = RunFolder(folder).manifest()
         then = flatten(manifest)
-        # Measured facts of the identity vary a little from start to start: `identity.differences` allows for that.
+        # Measured facts of the identity vary a little from start to start: `identity` allows for that.
         facts = {name: value for name, value in flatten(session.machine).items() if not name.startswith("identity.")}
         changed = {name: value for name, value in facts.items() if then.get(name) != value}
         changed |= {name: now for name, (_, now) in identity.differences(manifest, session.machine).items()}
+        if identity.other_speed(manifest, session.machine):
+            changed[identity.SPEED] = session.machine["identity"]["product_s"]
         if changed:
             entry["machine"] = changed  # such as another version of jax
-        write_json(folder / MANIFEST, {**manifest, "sessions": [*manifest.get("sessions", []), entry]})
+        write_manifest(folder, {**manifest, "sessions": [*manifest.get("sessions", []), entry]})
 
 
 # A line is written whenever a start is 1 % older than at its last line, so a kill hides at most 1 % of its time.

@@ -30,9 +30,10 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
 
     Raises UserError if the folder has no time ledger, or a damaged one.
     """
-    starts = trainings.read_ledger(folder)
+    starts, faults = trainings.read_ledger(folder), trainings.ledger_faults(folder)
     if not starts:
-        raise UserError(f"'{folder}' has no {trainings.LEDGER}: give the folder of a 'jaxbench train'.")
+        sound = " with a sound line" if faults else ""
+        raise UserError(f"'{folder}' has no {trainings.LEDGER}{sound}: give the folder of a 'jaxbench train'.")
     trainings.require_possible(starts)  # a table that does not add up must not be shown
     costs = trainings.measured_costs(starts)
     config = RunFolder(folder).config()
@@ -45,12 +46,13 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
         f"Goodput {trainings.goodput(spent):.1%}: {counted:.1f} of {whole:.1f} s, in {times}, were steps that count."
     )
     pictures = _curves(folder, name, looks)
+    skipped = [Section("Skipped lines", faults)] if faults else []
     files = canvas.render(lambda: draw_goodput(spent, costs, title=title), looks)
     canvas.write(files, folder / "figures", draw_goodput.name)
     made = Page(
         name=name, heading=title, headlines=[answer],
         pictures=[*pictures, Picture(name=draw_goodput.name, svg=files["svg"], caption=draw_goodput.caption)],
-        table=_table(spent), sections=_sections(costs), definition=GOODPUT,
+        table=_table(spent), sections=[*_sections(costs), *skipped], definition=GOODPUT,
         sources=[("Account, by start", [_numbers(start) for start in starts])],
         made_from=f"{trainings.LEDGER} and config.json",
     )  # fmt: skip

@@ -25,9 +25,9 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench import config as config_lib
-from jaxbench import parallel
+from jaxbench import interrupts, parallel
 from jaxbench.core import plan
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.features.training.checkpoint import saved_steps
 from jaxbench.features.training.folder import CHECKPOINTS, process_begun_ns
 from jaxbench.features.training.loop import Stop, of_signals
@@ -136,8 +136,7 @@ class Team:
         slots: the processes of the launch that take part, or without a launch the numbers of the workers.
         """
         beat_s = min(1.0, limit_s / BEATS)
-        assert setup.train is not None
-        train = dataclasses.replace(setup.train, beat_s=beat_s)
+        train = dataclasses.replace(present(setup.train), beat_s=beat_s)
         setup = dataclasses.replace(setup, module=MODULE, processes=len(slots), train=train)
         self._slots, self._followers, self._beat_s = tuple(slots), followers, beat_s
         setups = followers.setups(setup, slots) if followers else client.setups(setup)
@@ -290,6 +289,7 @@ def train(
             raise UserError("--elastic is for several processes: add --config.mesh.processes=2, for example.")
         return code_of(take(setup, console, ProcessRole()))
     except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint
+        interrupts.heard()
         text = f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
         console.print(text, highlight=False, soft_wrap=True)
         return 130
@@ -300,9 +300,9 @@ def _together(
 ) -> int:
     """Trains in several processes. With `elastic` the remaining processes continue each time that one is lost."""
     start.only_cpu_here()
-    assert setup.train is not None
-    workdir, batch = Path(setup.train.workdir).absolute(), ConfigDict(setup.config).train.batch
-    shown = replace(setup.train, workdir=str(workdir), width=console.width, terminal=console.is_terminal)
+    train = present(setup.train)
+    workdir, batch = Path(train.workdir).absolute(), ConfigDict(setup.config).train.batch
+    shown = replace(train, workdir=str(workdir), width=console.width, terminal=console.is_terminal)
     setup = replace(setup, order=tuple(free_cores()), train=shown)
     share, most, losses = setup.devices // len(slots), len(slots), 0  # share: devices of a process, which stay its own
     with of_signals() as stop, tempfile.TemporaryDirectory(prefix="jaxbench-train-") as logs:

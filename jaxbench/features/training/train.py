@@ -26,7 +26,7 @@ from jaxbench import discovery, native_log, parallel
 from jaxbench.core.plan import require_equal_parts
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Dataset, TrainWorkload
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.features.training.checkpoint import Restored, Writer, params_sha256, restore_latest
 from jaxbench.features.training.folder import Session, TimeLedger, locked_folder, record
 from jaxbench.features.training.loop import Stop, TrainLoop, of_signals, shown
@@ -240,10 +240,10 @@ def _print_end(console: Console, result: TrainResult, plan: Plan) -> None:
 
 def take(setup: Setup, console: Console, role: ProcessRole) -> TrainResult:
     """Starts the devices and trains. Raises UserError."""
-    assert setup.train is not None
+    train = present(setup.train)
     with native_log.aside():  # notices that XLA prints while it starts are dropped
         devices = start.start(setup.platform, setup.devices, place=setup.world)
-    result = trained(setup.experiment, setup.config, setup.train, devices, setup.machine, console, role)
+    result = trained(setup.experiment, setup.config, train, devices, setup.machine, console, role)
     console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
     return result
 
@@ -266,7 +266,7 @@ def trained(
     arms = Arms(config, experiment, mine, warmup=max(0, config.train.warmup))
     plain = inspected(arms.config({}), experiment)
     # What the loss is made of decides whether the step may split its batch; the same proof as in a run.
-    proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False)
+    proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False, batch=config.train.batch)
 
     def build(workload: TrainWorkload) -> Program:
         program = build_program(workload, strategy, devices, levers)

@@ -27,10 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.analysis.run_rows import Row
-from jaxbench.core.store import RunFolder, read_lines, write_atomic
+from jaxbench.core.store import CONFIG, RunFolder, write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.records.documents import decode
+from jaxbench.records.documents import AtLeastOne, Count, Finite, NonNegative, decode
+from jaxbench.records.reading import read_json, read_lines, sound_lines
 from jaxbench.statistics.bootstrap import Estimate
 
 LEDGER = "account.jsonl"
@@ -87,26 +88,53 @@ class Start:
         return self.begun_ns + sum(self.ns.values())
 
 
+@dataclass(frozen=True, kw_only=True)
+class _LedgerLine:
+    """A line of the ledger: the sums of its start up to then."""
+
+    start: AtLeastOne
+    begun_ns: Count
+    ns: dict[str, Count]  # by category
+    from_step: Count | None
+    step: Count
+    saving: bool  # a checkpoint began at this step
+    sealed: Count
+    sealing_ns: Count
+    finished: bool
+
+
 def read_ledger(folder: Path) -> list[Start]:
-    """The starts of the training in `folder`; [] without a ledger. Damaged lines are skipped."""
-    path = folder / LEDGER
+    """The starts of the training in `folder`; [] without a ledger. Damaged lines are skipped: see `ledger_faults`."""
     starts: dict[int, Start] = {}
-    for text in path.read_bytes().splitlines() if path.exists() else ():
-        try:
-            line = json.loads(text)
-            before = starts.get(line["start"])
-            ns = {kind: int(line["ns"].get(kind, 0)) for kind in KINDS}
-            if min(ns.values()) < 0:  # no clock runs backwards: the line is damaged
-                continue
-            saves = before.saves if before else ()
-            if line["saving"]:
-                saves = (*saves, Save(line["step"], ns[STEPS]))
-            # A line holds the sums of its start up to then, so it replaces the one before it; only saves accumulate.
-            own = {name: line[name] for name in ("begun_ns", "from_step", "step", "sealed", "sealing_ns", "finished")}
-            starts[line["start"]] = Start(ns=ns, saves=saves, **own)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
+    for line in _ledger_lines(folder)[0]:
+        before, ns = starts.get(line.start), {kind: line.ns.get(kind, 0) for kind in KINDS}
+        saves = before.saves if before else ()
+        if line.saving:
+            saves = (*saves, Save(line.step, ns[STEPS]))
+        # A line replaces the one before it; only saves accumulate.
+        starts[line.start] = Start(
+            begun_ns=line.begun_ns, ns=ns, from_step=line.from_step, step=line.step, saves=saves, sealed=line.sealed,
+            sealing_ns=line.sealing_ns, finished=line.finished,
+        )  # fmt: skip
     return list(starts.values())
+
+
+def ledger_faults(folder: Path) -> list[str]:
+    """A sentence for each line of the ledger that `read_ledger` skips, such as one that a crash cut off."""
+    return _ledger_lines(folder)[1]
+
+
+def _ledger_lines(folder: Path) -> tuple[list[_LedgerLine], list[str]]:
+    path = folder / LEDGER
+    if not path.exists():
+        return [], []
+    names = {each.name for each in dataclasses.fields(_LedgerLine)}
+
+    def line(value: Any) -> _LedgerLine:
+        known = {name: each for name, each in decode(dict[str, Any], value).items() if name in names}
+        return decode(_LedgerLine, known)  # without what other versions also write
+
+    return sound_lines(path, line, "it is skipped.")
 
 
 def require_possible(starts: list[Start]) -> None:
@@ -163,7 +191,37 @@ def goodput(spent: dict[str, int]) -> float:
 
 METRICS = "metrics.jsonl"
 ACCURACY, AUTO = "accuracy", "auto"
-_ROW = ("step", "elapsed_s", "compile_s")  # what every row has
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """What every row of metrics.jsonl has. Its other columns are numbers of the model, null if not finite."""
+
+    step: Count
+    elapsed_s: NonNegative
+    compile_s: NonNegative
+
+
+_ROW = [each.name for each in dataclasses.fields(_Row)]
+
+
+def _row(value: Any) -> dict[str, Any]:
+    """The line as a row. Raises ValueError or KeyError if one of its numbers is none, or out of range."""
+    row = decode(dict[str, Any], value)
+    decode(_Row, {name: row[name] for name in _ROW})
+    decode(dict[str, Finite | None], {name: each for name, each in row.items() if name not in _ROW})
+    return row
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What the config of a training says about its rows."""
+
+    batch: AtLeastOne
+    target: Finite
+    seed: Count
+    metric: str = ACCURACY
+    mode: str = AUTO
 
 
 def minimised(metric: str, mode: str) -> bool:
@@ -215,17 +273,25 @@ def read_curve(folder: Path) -> LearningCurve:
     path = folder / METRICS
     if not path.exists():
         raise UserError(f"'{folder}' has no {METRICS}: give the folder of a 'jaxbench train'.")
-    config = RunFolder(folder).config()
-    rows = tuple(
-        # A row that lacks one of _ROW is damaged; other columns depend on the model.
-        read_lines(path, lambda row: {name: row[name] for name in _ROW} | row, "train anew, in a new --workdir.")
-    )
-    train = config.get("train", {})
+    again = "train anew, in a new --workdir."
+    asked, experiment = read_json(folder / CONFIG, _asked, again)
     return LearningCurve(
-        name=folder.name, experiment=str(config["experiment"]), batch=int(train["batch"]),
-        target=float(train["target"]), seed=int(config["seed"]), rows=rows,
-        metric=str(train.get("metric", ACCURACY)), mode=str(train.get("mode", AUTO)),
+        name=folder.name, experiment=experiment, rows=tuple(read_rows(folder)), batch=asked.batch,
+        target=float(asked.target), seed=asked.seed, metric=asked.metric, mode=asked.mode,
     )  # fmt: skip
+
+
+def read_rows(folder: Path) -> list[dict[str, Any]]:
+    """The rows of metrics.jsonl, without a truncated last one. Raises UserError for damage."""
+    return [*read_lines(folder / METRICS, _row, "train anew, in a new --workdir.")]
+
+
+def _asked(value: Any) -> tuple[_Asked, str]:
+    """(what the config of a training asks for, its experiment). Raises ValueError or KeyError."""
+    config = decode(dict[str, Any], value)
+    names = [each.name for each in dataclasses.fields(_Asked)]
+    train = {name: each for name, each in decode(dict[str, Any], config["train"]).items() if name in names}
+    return decode(_Asked, {**train, "seed": config["seed"]}), decode(str, config["experiment"])
 
 
 def is_training(folder: Path) -> bool:
@@ -443,8 +509,8 @@ def steps_to_target(run: Path, config: Mapping[str, Any]) -> dict[int, int]:
     found: dict[int, int] = {}
     # The neighbours may hold anything, even a training that is being written. What cannot be read is no training.
     for metrics in sorted(run.resolve().parent.glob("*/metrics.jsonl")):
-        with contextlib.suppress(UserError, OSError, ValueError, KeyError, TypeError):
-            trained = json.loads((metrics.parent / "config.json").read_text(encoding="utf-8"))
+        with contextlib.suppress(UserError, KeyError):
+            trained = RunFolder(metrics.parent).config()
             if not all(trained[name] == config[name] for name in ("experiment", "model") if name in config):
                 continue
             training = read_curve(metrics.parent)

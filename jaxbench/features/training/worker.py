@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.processes.messages import Message, Setup, line_of, message_of
 from jaxbench.processes.server import follow
@@ -94,10 +94,9 @@ class Said(io.StringIO):
 
 def serve(lines: Iterator[str], send: Sender) -> None:
     setup = message_of(json.loads(next(lines)), [Setup])
-    assert setup.train is not None
-    training = Training()
+    train, training = present(setup.train), Training()
     # From the first line on, so that a process that hangs while it imports or compiles is noticed, too.
-    threading.Thread(target=_beat, args=(send, training, setup.train.beat_s), daemon=True).start()
+    threading.Thread(target=_beat, args=(send, training, train.beat_s), daemon=True).start()
     if setup.platform == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
         here = setup.world.devices_here if setup.world else None
         pin_to_cores(here or setup.devices, setup.order)
@@ -108,8 +107,7 @@ def serve(lines: Iterator[str], send: Sender) -> None:
 
     role = training.role = ProcessRole(stop=Stop())
     threading.Thread(target=_listen, args=(lines, role.stop), daemon=True).start()
-    width, terminal = setup.train.width, setup.train.terminal
-    console = Console(file=Said(send), width=width, force_terminal=terminal, markup=False)
+    console = Console(file=Said(send), width=train.width, force_terminal=train.terminal, markup=False)
     send(Done(code=code_of(take(setup, console, role))))
 
 

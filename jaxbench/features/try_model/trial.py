@@ -26,6 +26,8 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench import parallel
+from jaxbench.analysis import step_work
+from jaxbench.analysis.step_work import BEYOND, Stated
 from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program
@@ -48,7 +50,7 @@ from jaxbench.workloads import inspection
 from jaxbench.workloads.adapters import flax_models
 
 DEVICES = (1, 2, 8)
-BATCH = 16  # examples, all devices together
+BATCH = 16  # examples, all devices together; a model that cannot take just any number gets the batch of the config
 PROCESSES = 2  # each needs the memory of a model and of its reference
 RIGHT, WRONG, CANNOT, ERROR = "right", "wrong", "cannot", "error"
 # wrong: shown by a comparison. cannot: refused, or a comparison that proves nothing. error: an exception.
@@ -66,7 +68,7 @@ class StrategyTrial:
 
 
 def run(experiment: str, config: ConfigDict, console: Console) -> bool:
-    """Prints description and results. True: at least one strategy takes the model, and all that do are correct."""
+    """Prints description and results. True: a strategy trains the model, correctly wherever it takes it."""
     config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())  # refuses bad settings at once
     setup = Setup(
         platform="cpu", devices=max(DEVICES), experiment=absolute(experiment), worker="try",
@@ -85,28 +87,42 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
                 raise UserError(str(error)) from error
             _print_model(model, console)
             used = workers if model.parameters <= LARGE else workers[:1]
-            outcomes = _try_all(used, model.strategies, threads, console)
+            outcomes = _try_all(used, model.strategies, threads, console, batch=model.batch, loss=model.loss)
         finally:
             for worker in workers:
                 worker.close()
     console.print(_table(model.strategies, outcomes))
-    words = {outcome.word for outcome in outcomes.values()}
-    last = model.training if RIGHT in words else f"No strategy is shown to train '{model.name}' correctly."
-    for line in (*model.notes, *_notes(model.strategies, outcomes), last):
+    trains = any(_trains(name, outcomes) for name in model.strategies)
+    last = model.training if trains else f"No strategy is shown to train '{model.name}' correctly."
+    for line in (*model.notes, *_notes(model.strategies, outcomes), *_does(outcomes), last):
         console.print(line, highlight=False, soft_wrap=True)
+    return trains
+
+
+def _trains(strategy: str, outcomes: dict[tuple[str, int], StrategyTrial]) -> bool:
+    words = {outcomes[strategy, count].word for count in DEVICES}
     return RIGHT in words and not words & {WRONG, ERROR}
 
 
 def _try_all(
-    workers: list[Worker], strategies: Sequence[str], threads: Executor, console: Console
+    workers: list[Worker],
+    strategies: Sequence[str],
+    threads: Executor,
+    console: Console,
+    *,
+    batch: int = BATCH,
+    loss: str = "",
 ) -> dict[tuple[str, int], StrategyTrial]:
-    """Tries all strategies on all device counts. Raises UserError if a worker died."""
+    """Tries all strategies on all device counts. Raises UserError if a worker died.
+
+    loss: its kind, as the first worker has described it.
+    """
     # Points with a common reference are neighbours: first those of the whole batch, then those of each device count.
     whole = [name for name in strategies if name.startswith("jit")]
     parts = [name for name in strategies if name not in whole]
     waiting = deque((name, count) for names in (whole, parts) for count in DEVICES for name in names)
     outcomes: dict[tuple[str, int], StrategyTrial] = {}
-    total = len(waiting)
+    first, total = waiting[0], len(waiting)
 
     with (
         heartbeat(console, lambda: f"{len(outcomes)} of {total} points tried, {total - len(outcomes)} left"),
@@ -120,7 +136,8 @@ def _try_all(
                     point = take()
                 except IndexError:  # the other worker took the last point
                     return
-                outcomes[point] = _try(worker, *point)
+                # What a step changes and multiplies belongs to the model, so one point tells.
+                outcomes[point] = _try(worker, *point, batch, loss, watch=point == first)
                 progress.advance(task)
 
         # The two workers start from opposite ends, so they need no common reference until they meet.
@@ -130,13 +147,15 @@ def _try_all(
     return outcomes
 
 
-def _try(worker: Worker, strategy: str, devices: int) -> StrategyTrial:
+def _try(
+    worker: Worker, strategy: str, devices: int, batch: int = BATCH, loss: str = "", *, watch: bool = False
+) -> StrategyTrial:
     point = Point(
-        point=f"{strategy}/strong/{devices}", strategy=strategy, scaling="strong", devices=devices, global_batch=BATCH,
+        point=f"{strategy}/strong/{devices}", strategy=strategy, scaling="strong", devices=devices, global_batch=batch,
         oversubscribed=True, levers=dict(DEFAULTS), platform="cpu",
     )  # fmt: skip
     try:
-        answer = worker.ask(Try(point=point.to_json()))
+        answer = worker.ask(Try(point=point.to_json(), loss=loss, watch=watch))
     except WorkerError as error:
         if not error.alive:  # killed, such as for its memory: this worker cannot try the rest
             raise UserError(f"{strategy} on {devices} devices: {error}") from error
@@ -150,7 +169,7 @@ def _try(worker: Worker, strategy: str, devices: int) -> StrategyTrial:
 
 
 def _print_model(model: Description, console: Console) -> None:
-    table = Table(show_header=False, box=None, title=f"{model.name}, a batch of {BATCH} {model.unit}")
+    table = Table(show_header=False, box=None, title=f"{model.name}, a batch of {model.batch} {model.unit}")
     largest = ", ".join(f"{path} {shape}" for path, shape in model.largest)
     for name, value in (
         ("parameters", f"{model.parameters:,} in {model.arrays} arrays; largest: {largest}"),
@@ -185,6 +204,16 @@ def _notes(strategies: Sequence[str], outcomes: dict[tuple[str, int], StrategyTr
     return [f"{_where(found, strategies)}: {note}" for note, found in places.items()]
 
 
+def _does(outcomes: dict[tuple[str, int], StrategyTrial]) -> list[str]:
+    """What the steps of the model do, where that is less, or other, than is stated."""
+    found = []
+    for tried in (outcome.tried for outcome in outcomes.values() if outcome.tried is not None):
+        if tried.work is not None:
+            stated = Stated(tried.flops, BATCH, 1, tried.beyond)
+            found += [*step_work.sentences(tried.work), *filter(None, [stated.contradiction(tried.work)])]
+    return [f"The step: {sentence}." for sentence in found]
+
+
 def _where(places: dict[str, list[str]], strategies: Sequence[str]) -> str:
     if len(places) == len(strategies) and all(len(counts) == len(DEVICES) for counts in places.values()):
         return "every strategy"
@@ -201,7 +230,7 @@ def describe(bench: Bench) -> Description:
     """Sizes, the kind of loss, and the strategies that are tried. Raises StageError."""
     plain = bench.plain  # without levers, as the user wrote it
     with stage("model"):
-        loss, draws = bench.proof.loss_kind.label, bench.proof.draws
+        loss, draws = bench.proof.loss_kind.described, bench.proof.draws
     params, model_state = jax.eval_shape(plain.init, bench.key)
     leaves = sorted(jax.tree.leaves_with_path(params), key=lambda found: -found[1].size)[:LARGEST]
     largest = [
@@ -209,7 +238,8 @@ def describe(bench: Bench) -> Description:
         for path, leaf in leaves
     ]
     return Description(
-        name=plain.name, unit=plain.unit, parameters=_numbers(params), arrays=len(jax.tree.leaves(params)),
+        name=plain.name, unit=plain.unit, batch=plain.traceable(BATCH), parameters=_numbers(params),
+        arrays=len(jax.tree.leaves(params)),
         largest=tuple(largest), flops_per_example=example_flops(plain), loss=loss, draws=draws,
         state_numbers=_numbers(model_state), training=_training(plain),
         notes=(sentence,) if (sentence := flax_models.named_axes_sentence(plain.init)) else (),
@@ -217,8 +247,10 @@ def describe(bench: Bench) -> Description:
     )  # fmt: skip
 
 
-def attempt(bench: Bench, placed: Fields) -> Tried:
+def attempt(bench: Bench, placed: Fields, *, watch: bool = False) -> Tried:
     """The verdicts on a point, compiled without optimization, and the bytes that one device sends and holds.
+
+    watch: also what its steps do.
 
     Every point starts with the same state, which its program loads. The program's own `init` is traced but never
     compiled: its values come from the model, and `load` gives the same layout. Raises StageError.
@@ -231,9 +263,12 @@ def attempt(bench: Bench, placed: Fields) -> Tried:
         batch = bench.batch(point)
         checks = bench.proof.verdicts(point, 1, loaded, compiled, batch)
         checks = first_step.explained(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
+        work = bench.work_of(point, loaded, compiled, batch) if watch else None
     return Tried(
         checks=tuple(checks), sent_bytes=sum(each.wire_bytes for each in compiled.report.collectives),
         state_bytes=_state_bytes(program, bench.key), peak_bytes=compiled.report.peak_bytes,
+        flops=compiled.report.flops_per_step, beyond=sum(bench.facts_of(workload).get(name, 0.0) for name in BEYOND),
+        work=work,
     )  # fmt: skip
 
 

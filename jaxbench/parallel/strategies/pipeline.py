@@ -25,7 +25,7 @@ from jaxbench import levers
 from jaxbench.core import weighted
 from jaxbench.core.program import Program, TrainState, mean_over, update
 from jaxbench.core.workload import KEY, Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
-from jaxbench.errors import Unsupported
+from jaxbench.errors import Unsupported, present
 from jaxbench.parallel import schedule as schedules
 from jaxbench.parallel import sharded_step, stage
 from jaxbench.parallel.axes import Sizes, batch_parts, mesh_of, splits
@@ -117,11 +117,10 @@ def _require(workload: TrainWorkload, sizes: Sizes) -> None:
             "--config.lever.freeze takes parameters out of the blocks, but a pipeline's stages have only trained "
             "parameters: use --config.strategy=fsdp, for example."
         )
-    assert workload.partition is not None and workload.partition.stages is not None
-    if levers.offloads(workload.partition.stages.remat):
+    remat = present(present(workload.partition).stages).remat
+    if levers.offloads(remat):
         raise Unsupported(
-            "a pipeline cannot offload activations to the host: use --config.lever.remat=dots_saveable, not "
-            f"{workload.partition.stages.remat}."
+            f"a pipeline cannot offload activations to the host: use --config.lever.remat=dots_saveable, not {remat}."
         )
 
 
@@ -159,11 +158,11 @@ def expected(
     ticks = {kind: sum(end - first for first, end, kinds in table.segments() if kind in kinds) for kind in _KINDS}
     if sizes.get(AXIS, 1) > 1:  # each tick sends one activation to each neighbour, with work or without
         sharded_step.add(bounds, "collective-permute", sum(ticks.values()) * _activation_numbers(workload, examples))
-    assert workload.partition is not None
+    partition = present(workload.partition)
     share = DeviceShare(examples=examples, sizes=sizes, blocks=layout.chunk)
     for kind, name in _KINDS.items():  # the layers' collectives are in the loop, so they count in every tick
         passes = dataclasses.replace(share, passes=frozenset({name}))
-        for what, (least, most) in workload.partition.collective_bounds(passes).items():
+        for what, (least, most) in partition.collective_bounds(passes).items():
             sharded_step.add(bounds, what, ticks[kind] * least, ticks[kind] * most)
     return bounds
 
@@ -173,8 +172,7 @@ _KINDS = {FORWARD: "forward", BACKWARD: "backward"}
 
 def _activation_numbers(workload: TrainWorkload, examples: int) -> int:
     """The number of elements that one micro-batch passes from stage to stage."""
-    assert workload.partition is not None and workload.partition.stages is not None
-    first = workload.partition.stages.first
+    first = present(present(workload.partition).stages).first
     batch = workload.batch_avals(examples)
     x = jax.eval_shape(lambda key, batch: first(workload.init(key)[0], None, batch, key), KEY, batch)
     return x.size

@@ -10,9 +10,12 @@ A figure is a `Plot`: a name, a caption, the runs that it is for, and a function
 
 from __future__ import annotations
 
+import ast
+import inspect
 import io
 import itertools
 import logging
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,7 +38,9 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from matplotlib.transforms import Bbox, BboxBase
 
 from jaxbench.core.store import write_atomic
+from jaxbench.errors import of_kind
 from jaxbench.report.drawing.notes import display
+from jaxbench.texts import visible
 
 FORMATS = ("svg", "pdf", "png")
 DPI = 200  # of the PNG
@@ -99,6 +104,9 @@ def render(make: Callable[[], Figure | None], look: Look | None = None) -> dict[
 
 def lay_out(figure: Figure) -> None:
     """Computes the layout, once for all formats, and then the positions of labels. Call it inside `style`."""
+    for text in figure.findobj(Text):
+        if (shown := visible(text.get_text())) != text.get_text():  # of a name from a foreign file
+            text.set_text(shown)
     figure.draw_without_rendering()  # texts have no size before
     figure.set_layout_engine("none")  # keeps the layout just computed: each format would compute it again
     for axes in figure.axes:
@@ -304,8 +312,7 @@ def _spread(texts: Sequence[Annotation]) -> None:
 
 
 def _panel(text: Annotation) -> Axes:
-    assert isinstance(text.axes, Axes)
-    return text.axes
+    return of_kind(Axes, text.axes)
 
 
 def _move(text: Annotation, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[Outline], points: np.ndarray) -> None:
@@ -378,4 +385,13 @@ class Plot:
 
 def plot(name: str, **facts: Any) -> Callable[[Callable[..., Figure | None]], Plot]:
     """Makes a `Plot` of the function below it. The function's docstring is the caption."""
-    return lambda draw: Plot(name=name, caption=" ".join((draw.__doc__ or "").split()), draw=draw, **facts)
+    return lambda draw: Plot(name=name, caption=_caption(draw), draw=draw, **facts)
+
+
+def _caption(draw: Callable[..., Figure | None]) -> str:
+    """The docstring of a function as one line, also under -OO, where Python drops docstrings and keeps the source."""
+    text = draw.__doc__
+    if text is None and sys.flags.optimize >= 2:
+        (function,) = ast.parse(textwrap.dedent(inspect.getsource(draw))).body
+        text = ast.get_docstring(of_kind(ast.FunctionDef, function))
+    return " ".join((text or "").split())

@@ -20,6 +20,7 @@ from jaxbench.analysis.quantities import scaled
 from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.studies import Law
 from jaxbench.catalog import published
+from jaxbench.errors import present
 from jaxbench.records.manifest import Search, TriedBatch
 from jaxbench.report.drawing import axes as scales
 from jaxbench.report.drawing import marks, notes, series, shapes
@@ -212,8 +213,7 @@ def _contrastive_handles(groups: Families) -> list[Line2D]:
 
 def products(row: Row) -> Estimate:
     """FLOP of one device, recomputation included: counted in the compiled program, else by the workload's formula."""
-    compiled = row.point.compile_report
-    assert compiled is not None
+    compiled = present(row.point.compile_report)
     return exact((compiled.product_flops_per_step or compiled.flops_per_step) / row.point.devices)
 
 

@@ -7,13 +7,11 @@ wrongly; a program far below them can become faster. Catalogue peaks, if known, 
 from __future__ import annotations
 
 import contextlib
-import csv
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,15 +23,18 @@ from jaxbench.analysis import quantities, roofline
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.roofline import Ceilings
 from jaxbench.analysis.run_rows import Row, dtype_of
-from jaxbench.core.store import MANIFEST
-from jaxbench.records import identity
+from jaxbench.core.store import MANIFEST, RunFolder
+from jaxbench.errors import UserError
+from jaxbench.records import identity, reading
 from jaxbench.records.manifest import Machine, MachineProfile, Manifest
+from jaxbench.records.reading import csv_table
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import DASHES, GREY, PALE, Mark, exact
 from jaxbench.report.drawing.series import naming
 from jaxbench.report.run_report import CASES, RunReport
+from jaxbench.texts import from_cell
 
 # Highest ceiling over the panel's bottom. Points further down show only the overhead of a call, and would squeeze the
 # others.
@@ -283,10 +284,10 @@ def _of_folder(folder: Path, this_machine: Machine) -> Iterator[Spot]:
     manifest = _manifest(folder)
     if manifest is None or identity.hardware(manifest, this_machine):
         return
-    with contextlib.suppress(OSError, ValueError, csv.Error):  # it may be written at this moment, or by another version
-        with open(folder / "summary.csv", newline="", encoding="utf-8") as file:
-            lines = list(csv.DictReader(file))  # read as a whole: a damaged file has no spots
-        yield from filter(None, map(_spot, lines))
+    path = folder / "summary.csv"
+    with contextlib.suppress(UserError):  # it may be written at this moment, or by another version
+        lines = csv_table(path, reading.data(path, ""), (), "")  # read as a whole: a damaged file has no spots
+        yield from filter(None, (_spot(line) for _, line in lines))
 
 
 def _spot(line: dict[str, str]) -> Spot | None:
@@ -299,7 +300,7 @@ def _spot(line: dict[str, str]) -> Spot | None:
     platform = line.get("platform") or ""
     share = 1 if platform == "cpu" or line.get("op") else max(1.0, _number(line.get("devices")))
     return Spot(
-        label=line.get("experiment") or "", at=flops / moved, value=exact(rate / share), platform=platform,
+        label=from_cell(line.get("experiment") or ""), at=flops / moved, value=exact(rate / share), platform=platform,
         kind="earlier",
     )  # fmt: skip
 
@@ -314,8 +315,7 @@ def _number(text: str | None) -> float:
 
 
 def _manifest(folder: Path) -> Manifest | None:
-    try:
-        value = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return cast(Manifest, value) if isinstance(value, dict) else None
+    """The manifest; None if it cannot be read, because the folders next to a run may hold anything."""
+    with contextlib.suppress(UserError):
+        return RunFolder(folder).manifest()
+    return None

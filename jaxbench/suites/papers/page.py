@@ -15,7 +15,7 @@ from rich.console import Console
 from jaxbench import __version__
 from jaxbench.catalog import published
 from jaxbench.command_form import as_typed
-from jaxbench.core.store import read_document, write_atomic
+from jaxbench.core.store import write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.comparison.judge import (
@@ -28,6 +28,7 @@ from jaxbench.features.comparison.judge import (
     NOT_TESTABLE,
 )
 from jaxbench.records import identity
+from jaxbench.records.reading import read_document
 from jaxbench.report import page
 from jaxbench.report.drawing import axes as axis_lib
 from jaxbench.report.drawing import canvas, marks, notes

@@ -8,7 +8,6 @@ A claim names a function of `readers` for its number, and a panel names function
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from jaxbench.features.comparison import judge
 from jaxbench.features.time_to_target.analysis import LEAST_BATCHES, fit_knee
 from jaxbench.features.training.trainings import TARGETS, Trained, read_trained
 from jaxbench.records.manifest import Manifest
+from jaxbench.records.reading import read_toml
 from jaxbench.report import build
 from jaxbench.report.run_report import ARMS, CASES, TRAINING, RunReport
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, over_seeds
@@ -142,7 +142,7 @@ def load(id: str) -> Paper:
     """Raises UserError for an unknown id."""
     if id not in names():
         raise UserError(f"there is no paper '{id}': {did_you_mean(id, names())}")
-    table = tomllib.loads((LIBRARY / f"{id}.toml").read_text(encoding="utf-8"))
+    table = read_toml(LIBRARY / f"{id}.toml", "restore the file of the paper.")
     for run in table["runs"]:  # commands are text, with line breaks, so that they read as they are typed
         run |= {size: tuple(run[size].split()) for size in ("words", "paper") if size in run}
     parts = {"runs": Run, "claims": Claim, "panels": Panel}

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import math
-import signal
 import time
 from collections.abc import Callable
 from functools import partial
@@ -27,7 +26,6 @@ from jaxbench.suites.papers import page, readers
 from jaxbench.suites.papers import paper as library
 from jaxbench.suites.papers.paper import Claim, Evidence, NotTestable, Paper
 from jaxbench.sweep.progress import format_s, heartbeat
-from jaxbench.sweep.run import interrupt
 
 FOLDER = Path("results") / "papers"
 PRESETS = ("auto", "paper")
@@ -43,6 +41,14 @@ def show_list(console: Console) -> None:
         console.print(f"  {name:<17} {about}", highlight=False, soft_wrap=True)
 
 
+def wanted(id: str, preset: str) -> Paper:
+    """The paper of a command. Raises UserError for an unknown paper or preset."""
+    asked = library.load(id)
+    if preset not in PRESETS:
+        raise UserError(f"--preset={preset} is not a size of a paper: use {' or '.join(PRESETS)}.")
+    return asked
+
+
 def paper(
     id: str, preset: str, folder: Path, console: Console, *, launch: Launch = command.launch,
     clock: Callable[[], float] = time.monotonic,
@@ -54,9 +60,8 @@ def paper(
     Raises:
       UserError: an unknown paper or preset; a folder in use, or of another paper.
     """
-    asked = library.load(id)
-    if preset not in PRESETS:
-        raise UserError(f"--preset={preset} is not a size of a paper: use {' or '.join(PRESETS)}.")
+
+    asked = wanted(id, preset)
     folder.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
         document = begin(asked, folder, preset)
@@ -64,7 +69,6 @@ def paper(
         minutes = f", about {sum(run.minutes for run in todo):.0f} minutes on two cores" if preset == "auto" else ""
         title = f"{asked.id}: {len(todo)} of {len(asked.runs)} runs to do{minutes}, into {folder}"
         console.print(title, soft_wrap=True)
-        signal.signal(signal.SIGTERM, interrupt)
         try:
             for number, run in enumerate(todo, 1):
                 words, record = run.at(preset), partial(command.add, document["runs"][run.name])
@@ -90,8 +94,8 @@ def paper(
 
 
 def dry_run(id: str, preset: str, console: Console) -> None:
-    """Prints the commands of a paper. Measures and writes nothing."""
-    for run in library.load(id).runs:
+    """Prints the commands of a paper. Measures and writes nothing. Raises UserError: an unknown paper or preset."""
+    for run in wanted(id, preset).runs:
         console.print(f"jaxbench {' '.join(run.at(preset))}", highlight=False, soft_wrap=True)
 
 

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxbench.core.workload import KEY, PyTree
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters.pure import PureModel, Result, arguments, mode, parameters, required, stream, zeros
 from jaxbench.workloads.jaxprs import numbered
@@ -264,9 +264,9 @@ def _adapted(axis: Any) -> Callable[..., PyTree]:
         normalises = isinstance(layer, nn.BatchNorm) and context.method_name == "__call__"
         if axis is None or not normalises or layer.axis_name is not None:
             return call(*args, **kwargs)
-        assert layer.scope is not None  # it is being called
+        scope = present(layer.scope)  # it is being called
         # Linen modules are frozen: a clone with the axis, on the same scope, so that it finds the same variables.
-        return layer.clone(parent=layer.scope.rewound(), axis_name=axis)(*args, **kwargs)
+        return layer.clone(parent=scope.rewound(), axis_name=axis)(*args, **kwargs)
 
     return interceptor
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 import gzip
 import math
 import struct
-import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from jaxbench.core.workload import Dataset
 from jaxbench.errors import UserError
+from jaxbench.records.reading import read_arrays
 from jaxbench.workloads.data.input import permutation, words
 
 Arrays = dict[str, np.ndarray]
@@ -214,17 +215,15 @@ def _npz(path: Path, *, size: Size, classes: int) -> Dataset:
     Raises:
       UserError: not an .npz file, a missing key, or an illegal type, shape or value in an array.
     """
-    try:
-        with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:  # np.load unpickles what is no archive
-            if missing := [key for key in NPZ_KEYS if key not in file]:
-                raise UserError(f"{path} has no array '{missing[0]}': it must hold {', '.join(NPZ_KEYS)}.")
-            arrays = [file[key] for key in NPZ_KEYS]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise UserError(f"{path} cannot be read as an .npz file of numbers ({error}): save it again.") from error
-    train, test = (
-        _npz_split(path, x, y, part, size, classes) for x, y, part in ((*arrays[:2], "train"), (*arrays[2:], "test"))
-    )
-    return Dataset(train, test, path.stem)
+
+    def wanted(file: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        if missing := [key for key in NPZ_KEYS if key not in file]:
+            raise UserError(f"{path} has no array '{missing[0]}': it must hold {', '.join(NPZ_KEYS)}.")
+        return [file[key] for key in NPZ_KEYS]
+
+    x_train, y_train, x_test, y_test = read_arrays(path, wanted, "save it again as an .npz file of numbers.")
+    train = _npz_split(path, x_train, y_train, "train", size, classes)
+    return Dataset(train, _npz_split(path, x_test, y_test, "test", size, classes), path.stem)
 
 
 def _npz_split(path: Path, x: np.ndarray, y: np.ndarray, part: str, size: Size, classes: int) -> Arrays:

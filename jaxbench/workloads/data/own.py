@@ -12,7 +12,6 @@ is needed to read them.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ import numpy as np
 from jaxbench import discovery
 from jaxbench.core.workload import Dataset, Field, PyTree, TrainWorkload
 from jaxbench.errors import UserError
+from jaxbench.records import reading
 from jaxbench.workloads.data.input import permutation
 
 Arrays = dict[str, np.ndarray]
@@ -257,7 +257,4 @@ def _storage(array: PyTree) -> PyTree:
 
 
 def _json(path: Path, key: str) -> Any:
-    try:
-        return json.loads(path.read_text())[key]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"'{path.parent}' holds no Hugging Face dataset ({error!r}): {SAVE}.") from error
+    return reading.read_json(path, lambda value: value[key], f"it is not that of a Hugging Face dataset: {SAVE}.")

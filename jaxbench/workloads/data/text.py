@@ -7,8 +7,6 @@ On every machine, without a network, there are the sources of Python's standard 
 from __future__ import annotations
 
 import ast
-import csv
-import io
 import platform
 import re
 import sysconfig
@@ -24,6 +22,7 @@ import numpy as np
 
 from jaxbench.core.workload import Dataset
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.records.reading import csv_table
 from jaxbench.workloads.data.input import permutation
 
 MAX_BYTES = 2**28  # limit for the user's own text, which is held in memory as int32
@@ -146,21 +145,11 @@ def _split(pairs: Labelled, seed: int, path: str) -> tuple[Labelled, Labelled]:
 
 def _csv(source: Path) -> list[tuple[bytes, str]]:
     (content,) = read_files([source], source)
-    try:
-        # "-sig": Excel writes a byte order mark, which would become part of the first column's name.
-        rows = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=None), strict=True)
-        missing = {"text", "label"} - set(rows.fieldnames or ())
-        if missing:
-            raise UserError(f"{source} has no column '{min(missing)}': its first line must name text and label.")
-        found = []
-        for row in rows:
-            if not row["text"] or not row["label"]:
-                raise UserError(
-                    f"{source}, line {rows.line_num}: a text or a label is empty: every row must have both."
-                )
-            found.append((row["text"].encode(), row["label"]))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{source} is not a CSV file in UTF-8 ({error}).") from error
+    found = []
+    for line, row in csv_table(source, content, ("label", "text"), "its first line must name text and label."):
+        if not row["text"] or not row["label"]:
+            raise UserError(f"{source}, line {line}: a text or a label is empty: every row must have both.")
+        found.append((row["text"].encode(), row["label"]))
     return found
 
 

@@ -349,6 +349,21 @@ def layer_flops(config: ConfigDict, *, causal: bool = True) -> list[float]:
     return [*block * sizes.layers, t * dense(d, sizes.vocab)]
 
 
+def padding_flops(config: ConfigDict) -> float:
+    """FLOPs of one example that experts do beyond one expert for each position, forward and backward.
+
+    Places without a position are multiplied, too, and so are the zeros and ones that move positions to places and back.
+    That choice has no gradient, so each of the two moves is two products and not three.
+    """
+    sizes = dimensions(config)
+    if not sizes.experts:
+        return 0.0
+    places = sizes.experts * capacity(sizes.context, sizes.experts)
+    empty = 3 * 2 * (places - sizes.context) * dense(sizes.width, sizes.between)
+    moved = 2 * 2 * sizes.context * dense(places, sizes.width)
+    return sizes.layers * (empty + moved)
+
+
 # Logical axes by dimension. All else (positions, norms, biases of row-parallel products, router) is replicated.
 AXES: dict[str, tuple[str | None, ...]] = {
     "tokens": ("vocab", None),

@@ -142,6 +142,12 @@ def _plain(x: jax.Array, kernel: jax.Array) -> jax.Array:
     return jax.lax.conv_general_dilated(x, kernel, (1, 1), sides, dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
+def column_zeros(height: int, width: int, *, kernel: int, outputs: int) -> float:
+    """FLOPs with the zeros that `_by_columns` adds to a kernel, one image of one channel."""
+    groups = -(-(COLUMNS + kernel - 1) // COLUMNS)
+    return 2.0 * height * width * kernel * (COLUMNS * groups - kernel) * outputs if width % COLUMNS == 0 else 0.0
+
+
 def _by_columns(x: jax.Array, kernel: jax.Array) -> jax.Array:
     """A convolution of one channel, with groups of columns as channels."""
     batch, height, width, _ = x.shape

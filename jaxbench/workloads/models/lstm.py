@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from flax import nnx
 from ml_collections import ConfigDict
 
+from jaxbench.errors import present
 from jaxbench.workloads.flops import dense
 from jaxbench.workloads.models.sharded_layers import by_device, copies, join, rows, split
 
@@ -34,8 +35,7 @@ class LSTM(nnx.Module):
 
     def __call__(self, x_BTD: jax.Array) -> jax.Array:
         inputs_TPBG = self._products(x_BTD)
-        assert self.inputs.bias is not None
-        bias_P1G = copies(self.inputs.bias[...][None], inputs_TPBG[0])
+        bias_P1G = copies(present(self.inputs.bias)[...][None], inputs_TPBG[0])
         states_TPBH = _states(inputs_TPBG, bias_P1G, copies(self.recurrent[...], inputs_TPBG[0]))
         return join(jnp.moveaxis(states_TPBH, 0, 2))
 

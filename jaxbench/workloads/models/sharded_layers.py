@@ -32,7 +32,7 @@ from flax import nnx
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.core.workload import CollectiveBounds, DeviceShare, Partition
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.workloads import sharding_context
 
 
@@ -177,10 +177,10 @@ def _whole(x_BTD: jax.Array) -> jax.Array:
 
 def _summed(x_BTD: jax.Array) -> jax.Array:
     context = sharding_context.current()
-    assert context.tensor is not None
+    axis = present(context.tensor)
     if context.sequence:
-        return jax.lax.psum_scatter(x_BTD, context.tensor, scatter_dimension=1, tiled=True)
-    return jax.lax.psum(x_BTD, context.tensor)
+        return jax.lax.psum_scatter(x_BTD, axis, scatter_dimension=1, tiled=True)
+    return jax.lax.psum(x_BTD, axis)
 
 
 Named = tuple[str, int, int]  # the path of a layer's parameters, its inputs and its outputs

@@ -28,7 +28,7 @@ import optax
 from jax.sharding import PartitionSpec
 
 from jaxbench.core.workload import KEY, Batch, Dataset, Field, Metrics, PyTree, TrainWorkload
-from jaxbench.errors import UserError, did_you_mean
+from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.workloads.data.input import permutation
 
 SENT = "sums"  # the part of the parameters that has the gradients which devices reduce
@@ -121,7 +121,7 @@ def _updating(name: str, update: Callable[[State, Sums], State], first: State) -
     expected = _described(first)
 
     def change(grads: PyTree, opt_state: PyTree, params: PyTree | None = None) -> tuple[PyTree, PyTree]:
-        assert params is not None
+        params = present(params)
         state = update(params["state"], grads[SENT])
         if _described(state) != expected:
             raise UserError(

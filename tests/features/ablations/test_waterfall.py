@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -416,6 +417,42 @@ def test_the_peak_is_that_of_a_large_product_in_the_same_rounds(tmp_path: Path) 
         assert row.use.product_share.lo < expected < row.use.product_share.hi
         assert row.use.measured_peak_share == row.use.product_share.value and row.gate == "passed"
     assert rows[0].use.measured_note == rows[0].use.product_note and "in the same rounds" in rows[0].use.full_note
+
+
+def slowed(times: Callable[[int], float], **facts: Any) -> Callable[[dict[str, Any]], None]:
+    """Slows the large product by a factor of each round."""
+
+    def edit(line: dict[str, Any]) -> None:
+        if line["kind"] == "round" and line["point"].endswith("/peak"):
+            for name in ("block_s", "double_block_s"):
+                line[name] = [times(line["round"]) * each for each in line[name]]
+            for name, value in facts.items():
+                line[name] = [value * wall for wall in (*line["block_s"], *line["double_block_s"])]
+            line["cpus"] = 1
+
+    return edit
+
+
+# The step is half as fast as a quiet product. A neighbour disturbs all rounds but one, most, or all of them.
+DISTURBED = {
+    "all but one": (slowed(lambda r: 1.0 if r == 0 else 9.5), "not faster than the product's best block: 3"),
+    "most": (slowed(lambda r: 1.0 if r in (2, 7) else 9.5 + r), "of its best block, 5"),
+    "all": (slowed(lambda r: 9.5, cpu_s=0.3, others_s=0.7), "because the product was disturbed ("),
+}
+
+
+@pytest.mark.parametrize("how", DISTURBED)
+def test_a_product_that_was_disturbed_makes_no_step_impossible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """476 % [176, 1240] of a rate of 24 GFLOP/s, which is 230 in a quiet moment, was "impossible"."""
+    monkeypatch.setattr(fab, "PEAK", fab.FLOPS / fab.BASE_S / 0.5)
+    edit, said = DISTURBED[how]
+    run = fab.folder(tmp_path, {2: Loss()}, peak=True)
+    fabricate.edit(run, edit)
+    row = rows_of(run)[0]
+    assert row.use.product_share.value > 1.1
+    assert row.gate == "passed" and said in row.gate_reason, row.gate_reason
 
 
 def test_more_than_the_product_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

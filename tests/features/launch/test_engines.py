@@ -180,6 +180,7 @@ def test_ray_is_asked_for_a_worker_a_process() -> None:
 @pytest.mark.parametrize(
     ("engine", "changes", "sentence"),
     [
+        (slurm, {"options": ("--a b=c",)}, "'--a b=c' in --options is no option of sbatch"),
         (slurm, {"options": ("-p", "a100")}, "'-p' in --options is no option of sbatch: use --partition=NAME"),
         (k8s, {}, "k8s needs an image with jaxbench in it: add --options=image="),
         (k8s, {"options": ("image=",)}, "'image=' in --options is unknown to k8s: use image=NAME"),
@@ -261,6 +262,10 @@ def test_a_job_or_a_training_may_choose_its_devices_itself_and_paths_hold_in_any
         (("run", "gpt", "--workdir=x"), {}, "'--workdir=x' is for launch: write it before the '--', or with make into"),
         (("run", "gpt", "--dry_run"), {}, "'--dry_run' is for launch"),
         (("run", "gpt"), {"options": "--a='b"}, "--options=--a='b cannot be read (No closing quotation)"),
+        (("run", "gpt"), {"options": "'--comment=a\n#SBATCH --uid=0'"}, "has a character that cannot be printed"),
+        (("run", "gpt"), {"options": "--account=me\x1b[2J"}, "has a character that cannot be printed"),
+        (("run", "gpt"), {"options": "'image=a\r\nkind: Pod'"}, "has a character that cannot be printed"),
+        (("run", "gpt", "--config.x=a\nrm b"), {}, "has a character that cannot be printed"),
         (("train", "gpt"), {"nodes": "1,2"}, "would train several times"),
         (("run", "gpt", "--config.mesh.devices=4"), {"nodes": "1,2"}, "does not fit several node counts"),
     ],

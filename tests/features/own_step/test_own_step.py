@@ -7,29 +7,25 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import jax
 import pytest
 from doorway import ROOT, environment, jaxbench, sketching
 from launched import ended
-from ml_collections import ConfigDict
 from own_steps import broken
+from own_steps.checked import bench_of, checks, point_of
 from rich.console import Console
 
 from jaxbench import config as config_lib
-from jaxbench import discovery, levers
+from jaxbench import discovery
 from jaxbench.analysis import points as points_lib
-from jaxbench.core.plan import Point
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
+from jaxbench.features.own_step import compare as own_compare
 from jaxbench.features.own_step import program as own_program
 from jaxbench.features.own_step import reference as own_reference
-from jaxbench.features.own_step import settle
-from jaxbench.features.own_step.bench import OwnBench
-from jaxbench.features.own_step.reference import OwnReference
+from jaxbench.features.own_step.reference import Movement, OwnReference
 from jaxbench.features.own_step.references import References
-from jaxbench.levers import DEFAULTS
 from jaxbench.machine import start
 from jaxbench.processes.client import WorkerError
 from jaxbench.sweep import run as run_lib
@@ -37,31 +33,6 @@ from jaxbench.workloads.own_step import StepWorkload
 
 STEPS = ROOT / "tests" / "own_steps"
 PUBLIC = {"equinox": 1732, "keras": 740, "nnx": 132, "linen": 676}  # parameters, however many devices hold copies
-
-
-def bench_of(workload: StepWorkload, devices: int, monkeypatch: pytest.MonkeyPatch) -> OwnBench:
-    monkeypatch.setattr(settle, "load", lambda config, experiment: workload)
-    config = ConfigDict({"seed": 0, "experiment": "mine", "lever": levers.defaults().to_dict(), "weak": "batch"})
-    config.measure = {"blocks": 1, "block_s": 0.001, "gradients": False, "train_steps": 0, "rounds": 2, "processes": 1}
-    return OwnBench(config.to_dict(), "mine", jax.devices()[:devices], "test")
-
-
-def point_of(devices: int, batch: int) -> Point:
-    return Point(
-        point=f"own/strong/{devices}", strategy="own", scaling="strong", devices=devices, global_batch=batch,
-        oversubscribed=True, platform="cpu", levers=dict(DEFAULTS),
-    )  # fmt: skip
-
-
-def checks(workload: StepWorkload, folder: Path, monkeypatch: pytest.MonkeyPatch, timed: int = 0):
-    """(the checks of the step on two devices, by name; its record). timed: also those after as many timed steps."""
-    file, batch = folder / "reference.npz", workload.batch
-    bench_of(workload, 1, monkeypatch).refer(point_of(1, batch).to_json(), str(file))
-    bench = bench_of(workload, 2, monkeypatch)
-    bench.proof.reference = {"file": str(file), "devices": 1}
-    record = bench.prepare(point_of(2, batch).to_json(), paced=False)
-    found = [*record.checks, *(bench.round(record.point, 0, timed).checks if timed else ())]
-    return {check.name: check for check in found}, record
 
 
 def loaded(name: str) -> StepWorkload:
@@ -139,12 +110,14 @@ def test_a_reference_survives_its_file_and_leaves_out_arrays_that_move_by_roundi
     made = own_reference.reference(program, jax.jit(program.step))
     made.save(tmp_path / "r.npz")
     read = OwnReference.load(tmp_path / "r.npz")
-    assert read.noise == made.noise and read.batch == made.batch
-    assert set(read.end) == {"params/up", "params/bias", "params/down"}
-    moved = {**read.moved, "params/bias": -read.moved["params/bias"]}
+    assert read.noise == made.noise and read.batches == made.batches and read.parameters == made.parameters
+    assert {"params/up", "params/bias", "params/down"} == set(read.parameters) < set(read.end)
+    moved = {path: read.end[path] for path in read.parameters}
+    moved["params/bias"] = 2 * read.start["params/bias"] - read.end["params/bias"]
 
     def verdict(reference):
-        return own_reference._parameters(moved, reference, platform="gpu", few="one device")
+        found = Movement(reference.start, moved)
+        return own_compare._parameters(found, reference, platform="gpu", few="one device")
 
     assert not verdict(read).ok
     noisy = verdict(replace(read, noise={**read.noise, "params/bias": 1.0}))

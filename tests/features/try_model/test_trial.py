@@ -56,6 +56,13 @@ def test_every_point_is_tried_once_however_many_workers_there_are():
         }
 
 
+def test_one_strategy_that_is_right_wherever_it_is_not_refused_trains_the_model():
+    outcomes = tried(Answering({"fsdp/strong/2": WorkerError("name the layout", unsupported=True, refused=True)}))
+    assert [trial._trains(name, outcomes) for name in STRATEGIES] == [True, True, False]  # pmap is wrong
+    outcomes["jit_auto", 8] = trial.StrategyTrial("error", "line 3")
+    assert not trial._trains("jit_auto", outcomes)
+
+
 def test_those_of_the_whole_batch_come_first_as_they_share_an_answer():
     worker = Answering()
     tried(worker)

@@ -7,6 +7,7 @@ its time limit, goes back into the queue, and continues its run folder when it s
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -107,7 +108,7 @@ def _options(job: Job) -> dict[str, str | bool]:
     found: dict[str, str | bool] = {}
     for word in job.options:
         name, equals, value = word.removeprefix("--").partition("=")
-        if not word.startswith("--") or not name:
+        if not word.startswith("--") or not re.fullmatch("[a-z][a-z0-9_-]*", name):
             raise UserError(f"'{word}' in --options is no option of sbatch: use --partition=NAME, for example.")
         found[name] = value if equals else True
     return found
