@@ -39,7 +39,7 @@ from jaxbench.processes.launch import Followers
 from jaxbench.processes.messages import Compile, Fields
 from jaxbench.records import identity
 from jaxbench.records.documents import JsonObject
-from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint
+from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint, Session
 from jaxbench.sweep import studies, sweep
 from jaxbench.sweep.job import Automatic, Look, SweepJob, live
 from jaxbench.sweep.progress import AGAIN, GUESS_S, format_s, heartbeat, working
@@ -346,7 +346,8 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
         folder.notes.append(f"{folder.path}: {unknown}.")
     folder.notes += [f"{folder.path}: {each}." for each in identity.cautions(manifest, session, "at its start", "now")]
     kept = ("started", "command", "git", "shared_with", "identity")
-    sessions = [*manifest["sessions"], {key: session[key] for key in kept}]
+    again = cast(Session, {key: cast(JsonObject, session)[key] for key in kept})
+    sessions = [*manifest["sessions"], again]
     write_json(path, {**manifest, "sessions": sessions})
     return len(sessions)
 
