@@ -367,7 +367,7 @@ def _quiet_threads() -> None:
     hook.quiet = True  # type: ignore[attr-defined]
     sys.unraisablehook = hook
     logging.getLogger("asyncio").addFilter(
-        # A task whose error the process has raised already.
+        # The error of the task was raised already, where the process waits for it.
         lambda record: (
             "never retrieved" not in record.getMessage() or absl.logging.get_verbosity() >= absl.logging.DEBUG
         )
