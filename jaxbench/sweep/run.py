@@ -39,7 +39,7 @@ from jaxbench.processes.launch import Followers
 from jaxbench.processes.messages import Compile, Fields
 from jaxbench.records import identity
 from jaxbench.records.documents import JsonObject
-from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint
+from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint, Session
 from jaxbench.sweep import studies, sweep
 from jaxbench.sweep.job import Automatic, Look, SweepJob, live
 from jaxbench.sweep.progress import AGAIN, GUESS_S, format_s, heartbeat, working
@@ -344,8 +344,9 @@ def begin_session(folder: RunFolder, session: Manifest) -> int:
     if unknown := identity.cannot_tell(manifest, session):
         folder.notes.append(f"{folder.path}: {unknown}.")
     folder.notes += [f"{folder.path}: {each}." for each in identity.cautions(manifest, session, "at its start", "now")]
-    started = {key: session[key] for key in ("started", "command", "git", "shared_with", "identity")}
-    sessions = [*manifest["sessions"], started]
+    kept = ("started", "command", "git", "shared_with", "identity")
+    again = cast(Session, {key: cast(JsonObject, session)[key] for key in kept})
+    sessions = [*manifest["sessions"], again]
     write_manifest(folder.path, {**manifest, "sessions": sessions})
     return len(sessions)
 

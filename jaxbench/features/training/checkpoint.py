@@ -10,12 +10,14 @@ it. Two bitwise equal trainings have the same hash.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import logging
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -78,6 +80,7 @@ def shapes(leaves: Mapping[str, Any]) -> dict[str, str]:
 FORMAT = 1
 STATE = "state"
 SEAL = "seal.json"
+LOOP_CLOSED = "Event loop is closed"  # in Python's words
 PART = ".part"  # suffix of the name of an incomplete checkpoint
 Header = dict[str, Any]  # format, shapes, sha256, files, progress
 
@@ -136,6 +139,7 @@ class Writer:
         self._saving: Future[None] | None = None
 
     def __enter__(self) -> Writer:
+        _quiet_threads()
         self._quiet.enter_context(_quiet_orbax())
         return self
 
@@ -240,15 +244,22 @@ def restore_latest(folder: Path, like: TrainState, members: ProcessGroup = Proce
 
 @contextlib.contextmanager
 def _writing(folder: Path) -> Iterator[None]:
-    """`folder.writing`, also for orbax, which reports a disk error as a ValueError that names the errno."""
+    """`folder.writing`, also for orbax. It reports a disk error as a ValueError that names the errno; or, if the error
+    ended its event loop while another of its threads still wrote, as what that thread found."""
     with writing(folder):
         try:
             yield
-        except ValueError as error:
-            number = re.search(r"os_error_code='(\d+)'", str(error))
-            if number is None:
+        except (ValueError, RuntimeError) as error:
+            cause: BaseException | None = error
+            while cause is not None:
+                if isinstance(cause, OSError):
+                    raise OSError(cause.errno, cause.strerror) from error
+                if number := re.search(r"os_error_code='(\d+)'", str(cause)):
+                    raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+                cause = cause.__cause__ or cause.__context__
+            if str(error) != LOOP_CLOSED:
                 raise
-            raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+            raise OSError(errno.ENOSPC, f"orbax stopped writing: {error}; most often the disk is full") from error
 
 
 def saved_steps(folder: Path) -> list[int]:
@@ -367,6 +378,30 @@ def _move_aside(path: Path) -> None:
     while target.exists():  # the same step may be damaged again after it was trained again
         target, number = aside / f"{path.name}.{number}", number + 1
     path.rename(target)
+
+
+def _quiet_threads() -> None:
+    """From now on, drops what the threads of orbax's file library print after a disk error has ended their loop.
+
+    They print at any time until the process ends, so this stays. The error itself is raised where the process waits.
+    """
+    if getattr(sys.unraisablehook, "quiet", False):
+        return
+    before = sys.unraisablehook  # a callback from C++ has nobody to raise its exception in
+
+    def hook(about: Any) -> None:
+        late = isinstance(about.exc_value, RuntimeError) and str(about.exc_value) == LOOP_CLOSED
+        if not late or absl.logging.get_verbosity() >= absl.logging.DEBUG:
+            before(about)
+
+    hook.quiet = True  # type: ignore[attr-defined]
+    sys.unraisablehook = hook
+    logging.getLogger("asyncio").addFilter(
+        # The error of the task was raised already, where the process waits for it.
+        lambda record: (
+            "never retrieved" not in record.getMessage() or absl.logging.get_verbosity() >= absl.logging.DEBUG
+        )
+    )
 
 
 @contextlib.contextmanager
