@@ -338,7 +338,7 @@ def test_all_rounds_count_where_too_few_remain_or_their_number_is_fixed(tmp_path
 def test_the_page_says_how_many_rounds_do_not_count(tmp_path):
     rows = run_with_neighbour(tmp_path, (2, 3, 9, 14))
     (sentence,) = sentences._left_out([row.point for row in rows.values()])
-    assert sentence.startswith("4 of 16 rounds do not count, because other programs took more than 5 % of the CPUs' ")
+    assert sentence.startswith("12 of 16 rounds were free of disturbance. The others do not count, because another ")
     assert not sentences._left_out([dataclasses.replace(row.point, left_out=()) for row in rows.values()])
 
 

@@ -38,8 +38,11 @@ def test_two_devices_are_explained_and_those_that_share_cores_are_not():
     assert [*found] == [
         *("jit_auto/strong/1/peak", "jit_auto/strong/2/peak"),
         *("jit_auto/strong/2/alone", "jit_auto/strong/2/local", "jit_auto/strong/2/communication"),
-        *("jit_auto/weak/2/local", "jit_auto/weak/2/communication"),
+        "jit_auto/strong/2/processes",
+        *("jit_auto/weak/2/local", "jit_auto/weak/2/communication", "jit_auto/weak/2/processes"),
     ]
+    name, setup = found["jit_auto/weak/2/processes"].worker()
+    assert (name, setup.devices, setup.trainings, setup.own_cores) == ("cpu1x2", 1, 2, True)
     alone = found["jit_auto/strong/2/alone"]
     assert (alone.devices, alone.global_batch, alone.explains) == (1, 12, "jit_auto/strong/2")
 
