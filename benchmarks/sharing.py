@@ -6,8 +6,10 @@ Each device trains on its own batch, so without contention a step would take as 
 
   processes:   one process per device, concurrently: contention for the cores only.
   programs:    one process, an independent program for each device: adds the shared pool.
-  together:    one data-parallel program, as in `jaxbench run`: adds its collective.
-  16 threads:  the same with a larger pool than needed; this is why `machine/start.py` sets the number of threads.
+  together:    one data-parallel program, as in `jaxbench run`: adds its collective. The pool has a thread per core, and
+               at most two steps are in flight.
+  4 threads:   the same with a pool of 2 threads per device and no limit of steps in flight, as jaxbench had it before.
+  16 threads:  the same with a pool that is larger still.
 
 Every round visits all ways in random order. A result is the median over the rounds of the time over that of one device
 alone, with its 95 % bootstrap interval.
@@ -48,6 +50,7 @@ def start(name: str, block_s: float, stack: ExitStack) -> dict[str, Way]:
         "processes": [first, *(arm("alone", core) for core in range(1, available_cores()))],
         "programs": [arm("programs")],
         "together": [arm("together")],
+        "together, 4 threads": [arm("together", threads=2 * available_cores())],
         "together, 16 threads": [arm("together", threads=16)],
     }
     for way in ways.values():

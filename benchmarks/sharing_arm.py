@@ -17,7 +17,7 @@ import jax
 from benchmarks.peers.arms import serve
 from benchmarks.peers.suite_arm import configured
 from jaxbench import parallel
-from jaxbench.core.clock import Timer
+from jaxbench.core.clock import Timer, run_ahead
 from jaxbench.machine.cores import available_cores, physical_cores
 from jaxbench.machine.start import start_fake_cpu
 from jaxbench.measure.arm import Arms
@@ -60,7 +60,9 @@ def main() -> None:
         results = [step(state, batch) for (step, _, batch), state in zip(running, states, strict=True)]
         return [state for state, _ in results], [metrics for _, metrics in results]
 
-    states, timer = [state for _, state, _ in running], Timer()
+    # More threads than cores stand for the former pool, which let the host run ahead without a limit.
+    ahead = None if int(threads) else run_ahead(jax.devices())
+    states, timer = [state for _, state, _ in running], Timer(ahead=ahead)
 
     def run(steps: int) -> float:
         nonlocal states

@@ -299,7 +299,7 @@ class RoundRecord(Line):
     waits: tuple[Count, ...] = ()  # voluntary context switches
     faults: tuple[Count, ...] = ()  # page faults without a disk
     # The speed of each core of the point, alone: processor seconds of a fixed product in the first cache, and of a
-    # fixed copy beyond the second, block x core, the slower of the readings before and after a block. () in older
+    # fixed copy beyond the second, block x core, the faster of the readings before and after a block. () in older
     # records, and on accelerators
     cores: tuple[Count, ...] = ()  # their numbers
     core_product_s: tuple[tuple[NonNegative, ...], ...] = ()

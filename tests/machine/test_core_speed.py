@@ -46,9 +46,9 @@ def test_no_cores_no_probe():
 
 
 @pytest.mark.parametrize("double", [False, True])
-def test_a_block_has_the_slower_of_the_readings_around_it(double):
+def test_a_block_has_the_faster_of_the_readings_around_it(double):
     # With the second clock a round has two blocks, and so three readings.
-    readings = iter([(1.0, 1.0), (2.0, 1.0), (1.0, 3.0)])
+    readings = iter([(1.0, 3.0), (2.0, 2.0), (3.0, 1.0)])
 
     def read() -> CoreSpeeds:
         product = next(readings)
@@ -57,5 +57,5 @@ def test_a_block_has_the_slower_of_the_readings_around_it(double):
     timer = Timer(speeds=read, fence=lambda value: value)
     made, _ = timer.round_and_state(lambda state, batch: (state, {}), np.zeros(1), None, 1, double=double)
     assert made.cores == (4, 5)
-    assert made.core_product_s == (((2.0, 1.0), (2.0, 3.0)) if double else ((2.0, 1.0),))
+    assert made.core_product_s == (((1.0, 2.0), (2.0, 1.0)) if double else ((1.0, 2.0),))
     assert made.core_copy_s == made.core_product_s
