@@ -55,8 +55,9 @@ class Child(JsonLines):
         copy = source.environment(setup.source) if setup.source else {}
         environment = {**os.environ, **QUIET, **copy, **setup.environment}
         with _opened(log) as stderr:
-            # Only where a fork is known to be safe: a process that is alone, on CPUs of this host.
-            alone = setup.platform == "cpu" and not (setup.target or setup.world or setup.co_runners)
+            # Only where a fork is known to be safe: on CPUs of this host, and not in a world of JAX. Co-runners are
+            # strangers to JAX; they meet at a service that each of them starts or joins after the fork.
+            alone = setup.platform == "cpu" and not (setup.target or setup.world)
             forked = forks.start(setup.module, environment, stderr) if forks and alone else None
             command = [sys.executable, "-P", "-m", setup.module]  # -P: no file here hides a module
             pipe = subprocess.PIPE

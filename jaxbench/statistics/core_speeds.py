@@ -14,8 +14,8 @@ import numpy as np
 
 from jaxbench.core.schema import RoundRecord
 
-# Times a core's best. On idle virtual machines a core changes between two speeds that are 10 to 15 % apart, many times a
-# second. Another tenant on the other hardware thread of the core makes it nearly two times slower.
+# Times a core's best. On idle virtual machines a core changes between two speeds that are 10 to 15 % apart, many times
+# a second. Another tenant on the other hardware thread of the core makes it nearly two times slower.
 SLOWED = 1.25
 BEST = 10  # percentile of a core's readings that counts as its best: the very fastest reading is luck
 EQUAL = 0.02  # devices are equal if the slowest is within this of their mean

@@ -153,11 +153,11 @@ class _Sweep:
         asked = asked if job.automatic else max(1, min(asked, len({n for name in names for n in self.todo[name]})))
         if not job.live:
             return [[number] for number in range(asked)]
-        points = [self.points[name] for name in names]
-        sets = affordable(asked, points, job.memory_bytes)
+        points = [self.visited_points(number, names) for number in range(asked)]
+        sets = affordable(points, job.memory_bytes)
         if asked > 1:
             fewer = f", because no more of the {asked} fit the memory that is free" if sets < asked else ""
-            self.progress.say(f"{sets} sets of {processes_of(points)} processes take turns{fewer}.")
+            self.progress.say(f"{sets} sets of {processes_of(points[-1])} processes take turns{fewer}.")
         return [[*range(sets)]]
 
     def measure(self, names: list[str], auto: Automatic | None) -> None:
@@ -235,9 +235,9 @@ class _Sweep:
     def begin(self, wave: Sequence[int], names: Sequence[str]) -> None:
         """Starts the processes of a wave, instead of those of the one before."""
         self.end()
-        points = [self.points[name] for name in names]
         cache = self.cache if self.job.live else None
         for number in wave:
+            points = self.visited_points(number, names)
             self.sets.append(Workers(self.job, points, number=number, cache=cache, forks=self.forks))
 
     def finish(self, names: Iterable[str]) -> None:
@@ -259,7 +259,9 @@ class _Sweep:
         names = [name for name in names if name not in self.failed]
         first = self.sets[0]
         new = [name for name in names if name not in self.checked and name not in first.ready]
-        if all(name in workers.ready for workers in self.sets for name in names if self.visits_in(workers, name)):
+        if all(
+            name in workers.ready for workers in self.sets for name in names if self.visits_in(workers.number, name)
+        ):
             return
         self.check(first, new)
         self.fit()
@@ -271,19 +273,23 @@ class _Sweep:
             for name in self.known(workers, names):
                 self.prepare_again(workers, name)
             for name in names:
-                if name not in self.failed and name not in workers.ready and self.visits_in(workers, name):
+                if name not in self.failed and name not in workers.ready and self.visits_in(workers.number, name):
                     self.prepare_new(workers, name)
         note_workers(self.job.run, self.sets)
 
-    def visits_in(self, workers: Workers, name: str) -> bool:
-        """Whether this set measures the point. With rounds=auto, time goes to the headline: each further set would have
-        to compile and warm up the ablations."""
-        return not (self.is_ablation(name) and self.job.automatic and workers.number >= ABLATION_SETS)
+    def visits_in(self, number: int, name: str) -> bool:
+        """Whether set `number` measures the point. With rounds=auto, time goes to the headline: each further set would
+        have to compile and warm up the ablations."""
+        return not (self.is_ablation(name) and self.job.automatic and number >= ABLATION_SETS)
+
+    def visited_points(self, number: int, names: Sequence[str]) -> list[Placed]:
+        """The points that set `number` measures, so it has no processes for others."""
+        return [self.points[name] for name in names if self.visits_in(number, name)]
 
     def known(self, workers: Workers, names: Sequence[str]) -> list[str]:
         """The points that another process has checked and this set has not prepared."""
         checked = [name for name in names if name in self.checked and name not in self.failed]
-        return [name for name in checked if name not in workers.ready and self.visits_in(workers, name)]
+        return [name for name in checked if name not in workers.ready and self.visits_in(workers.number, name)]
 
     def check(self, workers: Workers, names: Sequence[str]) -> None:
         """The processes of a set compile and check at the same time. Then the block length of each point is found while
@@ -368,7 +374,7 @@ class _Sweep:
     ) -> None:
         """A set visits these points in random order. every: one of this number of visits has the second clock. last:
         the last round of the set."""
-        names = [name for name in names if name not in self.failed and self.visits_in(workers, name)]
+        names = [name for name in names if name not in self.failed and self.visits_in(workers.number, name)]
         self.random_order.shuffle(names)
         for name in names:
             self.visit(workers, name, number, every=every, last=last)

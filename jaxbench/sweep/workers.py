@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import re
 from collections import Counter
@@ -41,11 +42,14 @@ def processes_of(points: Sequence[Placed]) -> int:
     return sum(max(setup.processes, setup.trainings) for _, setup in groups(points).values())
 
 
-def affordable(asked: int, points: Sequence[Placed], memory_bytes: float) -> int:
-    """The number of sets that may live at the same time, at most `asked`. memory_bytes: of the machine."""
-    free = min(memory.available(), memory_bytes)
-    fit = min(1e6, SHARE * free / (PROCESS_BYTES * processes_of(points)))  # `free` is infinite if nobody knows it
-    return max(1, min(asked, int(fit)))
+def affordable(sets: Sequence[Sequence[Placed]], memory_bytes: float) -> int:
+    """The number of sets that may live at the same time, at least 1. sets: the points of each set, in order.
+
+    memory_bytes: of the machine.
+    """
+    free = min(memory.available(), memory_bytes)  # infinite if nobody knows it
+    taken = itertools.accumulate(PROCESS_BYTES * processes_of(points) for points in sets)
+    return max(1, sum(bytes_ <= SHARE * free for bytes_ in taken))
 
 
 def failure_of(point: Placed, experiment: str, error: WorkerError) -> FailureRecord:
