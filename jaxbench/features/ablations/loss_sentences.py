@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from jaxbench.analysis import gates
 from jaxbench.analysis.quantities import devices, interval, percent, scaled, seconds, times
 from jaxbench.analysis.run_rows import fault
 from jaxbench.features.ablations import waterfall
@@ -97,6 +98,7 @@ def communication(waterfalls: Sequence[Waterfall]) -> list[str]:
 
 WORTH = 1.0  # percentage points of efficiency: a factor that loses less gets no advice
 HARDLY = 0.1  # up to this share of hidden communication, overlap is the advice
+MOSTLY = 0.5  # the share of disturbed rounds from which on a loss may be a neighbour's
 MORE = 4  # the advice for a pipeline: this many times the micro-batches
 FEW = 3  # gradient arrays: joining fewer of them saves little
 
@@ -104,9 +106,14 @@ FEW = 3  # gradient arrays: joining fewer of them saves little
 def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
     """At most one sentence for each factor, largest loss first.
 
-    It is about the strategy and scaling that lose most to the factor on their largest device count. A factor gets no
-    sentence if its confidence interval contains 0, or if it loses less than `WORTH`.
+    While somebody else used the machine in most rounds of a point, its losses may be theirs. Then a sentence says so,
+    and there is no advice about the program. Otherwise a sentence is about the strategy and scaling that lose most to
+    the factor on their largest device count. A factor gets no sentence if its confidence interval contains 0, or if it
+    loses less than `WORTH`.
     """
+    disturbed = [one for one in waterfalls if gates.load_of(one.point).contended > MOSTLY]
+    busy = [_busy(one) for one in disturbed]
+    waterfalls = [one for one in waterfalls if one not in disturbed]
     families: dict[str, list[Waterfall]] = {}
     for one in waterfalls:
         families.setdefault(one.family, []).append(one)
@@ -117,7 +124,16 @@ def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
         name = max(largest, key=lambda name: _lost(largest[name], factor), default="")
         if name and _lost(largest[name], factor) >= WORTH and (text := _text(factor, families[name], waterfalls)):
             found.append((_lost(largest[name], factor), f"{name}: {text}"))
-    return [sentence for _, sentence in sorted(found, key=lambda one: -one[0])]
+    return [*busy, *(sentence for _, sentence in sorted(found, key=lambda one: -one[0]))]
+
+
+def _busy(one: Waterfall) -> str:
+    """The outside cause, in the place of advice about the program."""
+    reasons = [why for each in one.point.every_round if (why := gates.why_contended(one.point, each))]
+    return (
+        f"{one.family}: this machine was busy in {len(reasons)} of {len(one.point.every_round)} rounds {_on(one)} (in "
+        f"one of them, {reasons[0]}), so its losses say little about the program. Measure again on a quiet machine."
+    )
 
 
 def _text(factor: str, members: Sequence[Waterfall], waterfalls: Sequence[Waterfall]) -> str:

@@ -36,7 +36,10 @@ STAGE_WORK, SLOWEST_PROCESS = "work of a stage", "slowest process"
 BUBBLE, INPUT, COMMUNICATION = "pipeline bubble", "waiting for input", "communication"
 UNEXPLAINED = "not explained"
 # Records and comparison.json keep the names above. Sentences and figures use the terms that a reader would search for.
-TERMS = {SMALLER_BATCH: "smaller per-device batch", CONTENTION: "contention", UNEXPLAINED: "unexplained"}
+TERMS = {
+    SMALLER_BATCH: "smaller per-device batch", CONTENTION: "contention", RUNTIME: "one runtime",
+    UNEXPLAINED: "unexplained",
+}  # fmt: skip
 NAMES = (
     EXTRA_WORK, SMALLER_BATCH, STAGE_WORK, UNEQUAL, CONTENTION, RUNTIME, SLOWEST_PROCESS, BUBBLE, INPUT,
     COMMUNICATION, UNEXPLAINED,

@@ -79,13 +79,14 @@ def _explained(workers: _Processes, point: Point, told: dict[str, PyTree]) -> di
     except WorkerError as error:  # other device counts may work, and the difference is what a user looks for
         return {"word": "error", "notes": [str(error)]}
     checks = about.checks
+    contradiction = Stated(about.flops, about.examples, point.devices).contradiction(about.work)
     wrong = [check.reason for check in checks if not check.ok and not check.unchecked]
+    wrong += [contradiction] if contradiction else []  # a run would refuse the row
     unknown = [check.reason for check in checks if check.unchecked]
     word = "wrong" if wrong else "cannot tell" if unknown else "right"  # one wrong check outweighs what is unknown
     shown = {"name": about.name, "examples": about.examples, "facts": about.facts, **about.cells}
-    stated = Stated(about.flops, about.examples, point.devices)
-    does = [*step_work.sentences(about.work), *filter(None, [stated.contradiction(about.work)])]
-    return {**shown, "word": word, "notes": [*(wrong or unknown or [checks[0].reason]), *does]}
+    notes = [*(wrong or unknown or [checks[0].reason]), *step_work.sentences(about.work)]
+    return {**shown, "word": word, "notes": notes}
 
 
 def _print_step(found: dict[int, dict[str, PyTree]], console: Console) -> None:

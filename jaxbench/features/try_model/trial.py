@@ -94,9 +94,10 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     console.print(_table(model.strategies, outcomes))
     trains = any(_trains(name, outcomes) for name in model.strategies)
     last = model.training if trains else f"No strategy is shown to train '{model.name}' correctly."
-    for line in (*model.notes, *_notes(model.strategies, outcomes), *_does(outcomes), last):
+    does, contradictions = _does(outcomes, model.batch)
+    for line in (*model.notes, *_notes(model.strategies, outcomes), *does, *contradictions, last):
         console.print(line, highlight=False, soft_wrap=True)
-    return trains
+    return trains and not contradictions  # a run would refuse every row
 
 
 def _trains(strategy: str, outcomes: dict[tuple[str, int], StrategyTrial]) -> bool:
@@ -204,14 +205,16 @@ def _notes(strategies: Sequence[str], outcomes: dict[tuple[str, int], StrategyTr
     return [f"{_where(found, strategies)}: {note}" for note, found in places.items()]
 
 
-def _does(outcomes: dict[tuple[str, int], StrategyTrial]) -> list[str]:
-    """What the steps of the model do, where that is less, or other, than is stated."""
-    found = []
+def _does(outcomes: dict[tuple[str, int], StrategyTrial], batch: int) -> tuple[list[str], list[str]]:
+    """(what the steps of the model do, where that is less than a reader expects; what contradicts the stated FLOPs)."""
+    does: list[str] = []
+    contradictions: list[str] = []
     for tried in (outcome.tried for outcome in outcomes.values() if outcome.tried is not None):
         if tried.work is not None:
-            stated = Stated(tried.flops, BATCH, 1, tried.beyond)
-            found += [*step_work.sentences(tried.work), *filter(None, [stated.contradiction(tried.work)])]
-    return [f"The step: {sentence}." for sentence in found]
+            stated = Stated(tried.flops, batch, 1, tried.beyond)
+            does += step_work.sentences(tried.work)
+            contradictions += filter(None, [stated.contradiction(tried.work)])
+    return [f"The step: {sentence}." for sentence in does], [f"The step: {sentence}." for sentence in contradictions]
 
 
 def _where(places: dict[str, list[str]], strategies: Sequence[str]) -> str:

@@ -80,6 +80,24 @@ def test_a_slow_core_is_named_and_is_no_contention(tmp_path: Path) -> None:
     assert "CPU 1 was 2.0 times slower than the fastest CPU" in said and "another tenant" in said
 
 
+def test_a_busy_machine_is_named_and_there_is_no_advice_about_the_program(tmp_path: Path) -> None:
+    one = only(tmp_path, Loss(machine=0.6), noise=0.01)
+    (quiet,) = loss_sentences.advice([one])
+    assert "contention between the devices costs" in quiet
+    taken = [
+        dataclasses.replace(
+            each, cpu_s=each.block_s + each.double_block_s, cpus=2, others_s=each.block_s + each.double_block_s
+        )
+        for each in one.point.rounds
+    ]
+    busy = dataclasses.replace(
+        one, row=dataclasses.replace(one.row, point=dataclasses.replace(one.point, rounds=tuple(taken)))
+    )
+    (said,) = loss_sentences.advice([busy])
+    assert "this machine was busy in 10 of 10 rounds" in said and "other processes took 50 % of its CPUs" in said
+    assert "overlap" not in said and "bytes" not in said
+
+
 def test_processes_of_one_device_tell_one_runtime_from_the_machine(tmp_path: Path) -> None:
     one = only(tmp_path, Loss(runtime=0.7), noise=0.01)
     said = " ".join(loss_sentences.advice([one]))
