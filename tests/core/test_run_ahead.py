@@ -34,7 +34,7 @@ mapped = jax.shard_map(step, mesh=mesh, in_specs=(spec, None), out_specs=(spec, 
 run = jax.jit(mapped, donate_argnums=0)
 place = NamedSharding(mesh, P("d"))
 state = [jax.device_put(jnp.full((64 * len(devices), 64), (i + 1) / 1e3), place) for i in range({sums})]
-Timer(ahead=run_ahead(devices){more}).block(run, state, None, 300)
+Timer(ahead=run_ahead(devices)).block(run, state, None, 300)
 print("done")
 """
 
@@ -48,21 +48,11 @@ print("done")
     ],
 )
 def test_two_threads_are_enough_for_many_steps(devices, sums, returned):
-    program = MANY_STEPS.format(devices=devices, sums=sums, returned=returned, more="")
+    program = MANY_STEPS.format(devices=devices, sums=sums, returned=returned)
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env={**os.environ}
     )
     assert done.stdout.strip() == "done", done.stderr[-500:]
-
-
-@pytest.mark.full
-def test_without_the_limit_the_same_steps_hang():
-    program = MANY_STEPS.format(devices=2, sums=1, returned='{"loss": sums[0].sum()}', more="")
-    program = program.replace("ahead=run_ahead(devices)", "ahead=None")
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env={**os.environ}
-    )
-    assert done.returncode != 0 and "stuck" in done.stderr
 
 
 def test_the_oldest_step_is_awaited_and_without_metrics_the_state():
