@@ -46,17 +46,15 @@ class _State:
       alive_s: when the main thread last ran a handler, by the monotonic clock.
       loading: how many extension modules are being loaded, one inside the other.
       sentence: returns what a stopped command says.
-      cleaning: called before the process ends.
     """
 
     listening = asked = heard = over = said = False
     alive_s, loading = 0.0, 0
     sentence: Callable[[], str]
-    cleaning: list[Callable[[], object]]
 
 
 _state = _State()
-_state.sentence, _state.cleaning = (lambda: "Stopped."), []
+_state.sentence = lambda: "Stopped."
 
 
 def listen() -> None:
@@ -116,11 +114,6 @@ def replace(program: str, words: Sequence[str], environment: Mapping[str, str]) 
     """`os.execve`. Signals wait until the new program listens."""
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     os.execve(program, [*words], {**environment})
-
-
-def clean_with(action: Callable[[], object]) -> None:
-    """action: ends what the contexts of a stopped command do not end."""
-    _state.cleaning.append(action)
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -193,8 +186,6 @@ def _say() -> None:
 
 
 def _leave(code: int = STOPPED) -> NoReturn:
-    for clean in _state.cleaning:
-        clean()
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
