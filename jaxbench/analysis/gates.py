@@ -28,6 +28,7 @@ from jaxbench.statistics import core_speeds
 from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.statistics.timing import LoopTime, Timing, taken_by, wall_s
 
+MOSTLY = 0.5  # above this share of contended rounds, a point's times may be a neighbour's
 LEAST_CPU_SHARE = 0.95  # a process with one CPU and one busy device is contended below this CPU time / wall time
 
 

@@ -22,12 +22,10 @@ from jaxbench.records.manifest import Auto, LookEntry, Manifest
 from jaxbench.statistics.looks import HALF_WIDTH
 from jaxbench.statistics.timing import MOST_TAKEN
 
-MOSTLY = 0.5  # a point is named if more than this share of its rounds was contended
-
 
 def load_warnings(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[str]:
     """Warnings about contention with other programs during the run; [] without any."""
-    disturbed = [point for point in points if gates.load_of(point).contended > MOSTLY]
+    disturbed = [point for point in points if gates.load_of(point).contended > gates.MOSTLY]
     sentences = []
     if disturbed:
         names = ", ".join(point.point for point in disturbed[:4])

@@ -98,7 +98,6 @@ def communication(waterfalls: Sequence[Waterfall]) -> list[str]:
 
 WORTH = 1.0  # percentage points of efficiency: a factor that loses less gets no advice
 HARDLY = 0.1  # up to this share of hidden communication, overlap is the advice
-MOSTLY = 0.5  # the share of disturbed rounds from which on a loss may be a neighbour's
 MORE = 4  # the advice for a pipeline: this many times the micro-batches
 FEW = 3  # gradient arrays: joining fewer of them saves little
 
@@ -111,7 +110,7 @@ def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
     the factor on their largest device count. A factor gets no sentence if its confidence interval contains 0, or if it
     loses less than `WORTH`.
     """
-    disturbed = [one for one in waterfalls if gates.load_of(one.point).contended > MOSTLY]
+    disturbed = [one for one in waterfalls if gates.load_of(one.point).contended > gates.MOSTLY]
     busy = [_busy(one) for one in disturbed]
     waterfalls = [one for one in waterfalls if one not in disturbed]
     families: dict[str, list[Waterfall]] = {}
