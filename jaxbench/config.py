@@ -443,7 +443,8 @@ def check_overrides(argv: list[str], config: ConfigDict) -> None:
             example = {int: 1, float: 0.5, bool: "true"}[declared] if fields[name] is None else fields[name]
             raise UserError(f"--config.{name}={text} is not {kind}: use {example}, for example.") from error
         if name not in _PARSED:  # the sentences of parsers know more
-            ranges.check(name, text, value, fields[name], own=config.get("experiment") not in discovery.experiments())
+            own = config.get("experiment") not in discovery.experiments()
+            ranges.check(name, text, value, fields[name], own=own, preset=f"{group}.preset" in fields)
 
 
 # Fields of the harness with a parser, which checks their range

@@ -38,10 +38,11 @@ _RATES = {
 }
 
 
-def check(name: str, text: str, value: object, default: object, *, own: bool) -> None:
+def check(name: str, text: str, value: object, default: object, *, own: bool, preset: bool = False) -> None:
     """Raises UserError if the number of a setting is impossible for it. text: as it was typed.
 
     own: the field belongs to an experiment outside of the suite, where only words like "depth" have a known meaning.
+    preset: the model has named sizes, and a number of 0 leaves it to the named size.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return
@@ -58,5 +59,5 @@ def check(name: str, text: str, value: object, default: object, *, own: bool) ->
     known = not own or word in _COUNTS or word in _RATES
     if value < 0 and known and isinstance(default, int | float) and default >= 0:
         raise UserError(f"--config.{name}={text} is negative, which no {word} can be: {legal}")
-    if value == 0 and word in _SOME and isinstance(default, int | float) and default > 0:
+    if value == 0 and not preset and word in _SOME and isinstance(default, int | float) and default > 0:
         raise UserError(f"--config.{name}={text} is no {word}: {legal}")

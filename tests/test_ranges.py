@@ -54,6 +54,12 @@ def test_impossible_numbers_of_a_model_and_its_training_are_refused(words: str, 
     assert said in refused("mlp", words)
 
 
+def test_a_zero_leaves_a_number_to_the_named_size_of_a_model() -> None:
+    words = ["--config.model.preset=small", "--config.model.width=0", "--config.model.heads=0"]
+    assert commandline.changed(composed("remat"), words).model.width == 0
+    assert "negative" in refused("remat", "--config.model.width=-1")
+
+
 @pytest.mark.parametrize("rate", [9e39, 1e-60, float("nan"), float("inf"), -0.1, 0.0])
 def test_a_learning_rate_that_float32_cannot_hold_is_refused(rate: float) -> None:
     with pytest.raises(UserError, match=r"learning_rate=.*(use 0.1|such as 0.05)"):

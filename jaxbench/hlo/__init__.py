@@ -2,7 +2,7 @@
 """Optimized HLO text, parsed once. Needs no jax.
 
 module             the text as a Module of instructions
-collective_counts  its collectives by kind and mesh axis, and how many can wait at once
+collective_counts  its collectives by kind and mesh axis
 product_flops      the FLOPs of its products
 operations         the category of each operation, and the program's requests to the host
 """

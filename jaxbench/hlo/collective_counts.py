@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Counts the collectives of a compiled program, by kind and mesh axis, and those that can wait at once.
+"""Counts the collectives of a compiled program, by kind and mesh axis.
 
 Compilers emit different programs for the same step. The CPU compiler keeps arrays separate. The GPU compiler
 concatenates gradients, loss and metrics into one array, and splits a collective into a start and a done. The TPU

@@ -93,12 +93,11 @@ def test_presets_for_measuring_leave_training_alone_and_a_file_may_not_change(tm
 
 
 @pytest.mark.full
-def test_a_step_that_needs_more_threads_is_trained_by_a_process_that_has_them(tmp_path):
-    """Its reductions are independent: with the threads of the first process the step could hang."""
+def test_a_step_with_independent_reductions_is_trained_with_the_threads_of_the_default(tmp_path):
+    """Its reductions can wait at once: with too few threads, or with steps that run ahead without limit, it hangs."""
     words = ("--config.mesh.platform=cpu", "--config.mesh.devices=4", "--config.train.strategy=zero2")
     done = jaxbench("train", "mlp", f"--workdir={tmp_path}", *words, "--config.train.epochs=1")
-    assert "collectives of the step can wait at once: starting again with threads for them" in done.stdout, done.stderr
-    assert trained(done.stdout) and (tmp_path / "metrics.jsonl").read_text()
+    assert trained(done.stdout) and (tmp_path / "metrics.jsonl").read_text(), done.stderr
 
 
 WRONG = [
