@@ -8,7 +8,7 @@ import itertools
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jaxbench import features
@@ -64,24 +64,20 @@ def failure_of(point: Placed, experiment: str, error: WorkerError) -> FailureRec
 
 
 class Workers:
-    """A set of worker processes, one for each group of points; a dead one is replaced.
-
-    Attributes:
-      ready: the points that its processes have prepared. The caller of `ask` adds them.
-    """
+    """A set of worker processes, one for each group of points; a dead one is replaced."""
 
     def __init__(
         self, job: SweepJob, points: Sequence[Placed], *, number: int = 0, cache: Path | None = None,
-        forks: ForkServers | None = None,
+        forks: ForkServers | None = None, lose: Callable[[str], None] = lambda point: None,
     ):  # fmt: skip
         """number: of the set; it is part of the names of its processes. cache: the folder through which the sets share
-        compiled programs; None: each compiles for itself. forks: see `Child`."""
-        self._job, self.number, self._cache, self._forks = job, number, cache, forks
+        compiled programs; None: each compiles for itself. forks: see `Child`. lose: told each point of a process that
+        died: what it had prepared is gone."""
+        self._job, self.number, self._cache, self._forks, self._lose = job, number, cache, forks, lose
         self._groups = groups(points)
         self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
         self._died: Counter[str] = Counter()
         self._workers = {name: self._start(name) for name in self._groups}
-        self.ready: set[str] = set()
 
     def _start(self, name: str) -> Worker:
         suffix = f"#{self.number}" if self.number or self._died[name] else ""
@@ -164,7 +160,8 @@ class Workers:
                 worker.close()
                 self._died[name] += 1
                 self._workers[name] = self._start(name)
-                self.ready -= set(self._groups[name][0])
+                for lost in self._groups[name][0]:
+                    self._lose(lost)
             raise
 
     def close(self) -> None:

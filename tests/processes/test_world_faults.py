@@ -21,7 +21,8 @@ from jaxbench.machine.position import Position
 from jaxbench.processes import client
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Compile, Prepare, Round, Setup
-from jaxbench.sweep import sweep
+from jaxbench.sweep.job import SweepJob
+from jaxbench.sweep.workers import Workers
 
 # A linear model; a file written by the test makes its loss fail, or differ, only in process 1.
 MODEL = """
@@ -66,15 +67,17 @@ def workers(tmp_path, monkeypatch):
     )
     with config.unlocked():
         config.measure.block_s = 0.001
-    job = sweep.SweepJob(
+    job = SweepJob(
         run=SimpleNamespace(path=tmp_path), points=(), config=config.to_dict(), experiment=str(tmp_path / "line.py"),
         session=0,
     )  # fmt: skip
-    with sweep.Workers(job, [STRONG, WEAK]) as workers:
+    lost = []
+    with Workers(job, [STRONG, WEAK], lose=lost.append) as workers:
+        workers.lost = lost  # for the tests
         yield workers
 
 
-def the_world(workers: sweep.Workers) -> Worker:
+def the_world(workers: Workers) -> Worker:
     (one,) = workers._workers.values()
     return one
 
@@ -88,10 +91,9 @@ def gone(pids: list[int], within_s: float = 10) -> bool:
     return not alive
 
 
-def measure(workers: sweep.Workers, number: int) -> None:
+def measure(workers: Workers, number: int) -> None:
     """Prepares a point and measures one round, like a sweep."""
     assert workers.ask(WEAK.point, Prepare(point=WEAK.to_json())).record.processes == 2
-    workers.ready |= {STRONG.point, WEAK.point}
     record = workers.ask(WEAK.point, Round(point=WEAK.point, round=number)).record
     assert len(record.process_block_s) == 2
 
@@ -104,7 +106,7 @@ def test_a_process_that_dies_fails_its_point_by_name_and_the_world_is_made_anew(
     with pytest.raises(WorkerError, match=f"process {rank} of 2 was killed by SIGKILL") as failed:
         workers.ask(WEAK.point, Round(point=WEAK.point, round=1))
     assert not failed.value.alive and gone(pids)
-    assert workers.ready == set()
+    assert workers.lost == [STRONG.point, WEAK.point]
     measure(workers, 1)
 
 

@@ -15,7 +15,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.core import plan
 from jaxbench.processes.messages import Prepare, Round
-from jaxbench.sweep import sweep
+from jaxbench.sweep.job import SweepJob
 from jaxbench.sweep.workers import Workers
 
 
@@ -34,7 +34,7 @@ def test_a_set_that_waits_uses_no_processor_and_a_later_visit_is_short(tmp_path,
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     machine = {"platform": "cpu", "device_kind": "cpu", "devices": 1, "device_kinds": ["cpu"], "cores": 2}
     (point,) = plan.make(settings, machine)
-    job = sweep.SweepJob(
+    job = SweepJob(
         run=SimpleNamespace(path=tmp_path), points=[point], config=config_lib.plain(config), experiment="mlp",
         session=0,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from jaxbench.core.plan import Point, rounds_of
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Pace, Paced, Prepare, PrepareAgain, Recorded, Round, Same
-from jaxbench.sweep import sweep
+from jaxbench.sweep import ongoing, sweep
 from jaxbench.sweep import workers as workers_lib
 from jaxbench.sweep.job import Automatic, SweepJob
 
@@ -28,8 +28,8 @@ class Scripted:
     def __init__(self, *, other=-1, dies=-1):
         self.other, self.dies, self.asked, self.sets = other, dies, [], []
 
-    def __call__(self, job, points, *, number=0, cache=None, forks=None):
-        self.sets.append(ScriptedSet(self, points, number))
+    def __call__(self, job, points, *, number=0, cache=None, forks=None, lose=None):
+        self.sets.append(ScriptedSet(self, points, number, lose))
         return self.sets[-1]
 
     def did(self, *kinds):
@@ -39,9 +39,9 @@ class Scripted:
 class ScriptedSet:
     surroundings, bytes = {}, 0.0
 
-    def __init__(self, script, points, number):
+    def __init__(self, script, points, number, lose):
         self.script, self.of, self.number = script, {point.point: point for point in points}, number
-        self.ready, self.ahead, self.closed = set(), [], False
+        self.lose, self.ahead, self.closed = lose, [], False
 
     def name(self, point):
         return f"session0/cpu{self.of[point].devices}#{self.number}"
@@ -70,7 +70,9 @@ class ScriptedSet:
             return Paced(steps=8)
         if isinstance(request, PrepareAgain):
             if number == self.script.dies and about.devices == 1:
-                self.script.dies, self.ready = -1, set()
+                self.script.dies = -1
+                for each in self.of:
+                    self.lose(each)
                 raise WorkerError("killed", alive=False)
             return Same(same=request.program_sha256 == self.program)
         if isinstance(request, Round):
@@ -103,11 +105,11 @@ def swept(folder, monkeypatch, rounds=6, processes=3, explained=False, session=0
     if not (run.path / MANIFEST).exists():
         plan = {"rounds": 6, "points": [{**point.to_json(), "rounds": rounds_of(point, 6)} for point in asked]}
         write_json(run.path / MANIFEST, {"plan": plan | ({"auto": {"budget_s": 60, "ended": "", "looks": []}})})
-    job = sweep.SweepJob(
+    job = SweepJob(
         run=run, points=asked, config=config, experiment="mlp", session=session, memory_bytes=memory,
         automatic=Automatic(run, look) if look else None,
     )  # fmt: skip
-    monkeypatch.setattr(sweep, "Workers", script)
+    monkeypatch.setattr(ongoing, "Workers", script)
     monkeypatch.setattr(workers_lib.memory, "available", lambda: 1e12)
     try:
         sweep.run(job, Console(quiet=True))
@@ -278,7 +280,7 @@ def test_processes_of_a_cpu_load_what_another_compiled(tmp_path, monkeypatch):
     started = []
     monkeypatch.setattr(workers_lib, "Worker", lambda setup, log, followers, forks: started.append(setup) or Idle())
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
-    job = sweep.SweepJob(run=RunFolder(tmp_path), points=planned(), config={"measure": {}}, experiment="mlp", session=0)
+    job = SweepJob(run=RunFolder(tmp_path), points=planned(), config={"measure": {}}, experiment="mlp", session=0)
     for number in range(2):
         with workers_lib.Workers(job, planned()[:2], number=number, cache=tmp_path / "compiled"):
             pass

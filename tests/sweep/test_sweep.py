@@ -19,7 +19,10 @@ from jaxbench.core.plan import Point
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Pace, Paced, PrepareAgain, Recorded, Same
-from jaxbench.sweep import sweep
+from jaxbench.sweep import ongoing, preparation, sweep
+from jaxbench.sweep.job import SweepJob
+from jaxbench.sweep.progress import SweepProgress
+from jaxbench.sweep.states import NEXT, Event, State, States
 
 # Two points in one worker process.
 SLOW = (*QUICK_MLP, "--config.strategy=jit_auto,shard_map", "--config.mesh.devices=1")
@@ -119,7 +122,7 @@ def test_a_model_that_cannot_be_built_ends_the_run_with_its_sentence(tmp_path):
 class Refusing:
     """Workers that refuse every point, the last one for a different reason."""
 
-    ready, number, closed = frozenset(), 0, False
+    number, closed = 0, False
     surroundings, bytes = {}, 0.0
 
     def __init__(self, *args, **how):
@@ -138,25 +141,28 @@ def job_of(folder, names, rounds):
     config = {"measure": {"rounds": rounds, "processes": 1}, "seed": 0, "experiment": "mlp"}
     run = RunFolder.begin(folder, config)
     write_json(run.path / MANIFEST, {})
-    return sweep.SweepJob(run=run, points=points, config=config, experiment="mlp", session=0)
+    return SweepJob(run=run, points=points, config=config, experiment="mlp", session=0)
 
 
 def test_a_reason_that_many_points_failed_for_is_said_once(tmp_path, monkeypatch):
     said = []
-    monkeypatch.setattr(sweep.logging, "warning", lambda text, *words: said.append(text % words))
+    monkeypatch.setattr(ongoing.logging, "warning", lambda text, *words: said.append(text % words))
     job = job_of(tmp_path / "run", [f"p{n}" for n in range(9)], rounds=2)
-    monkeypatch.setattr(sweep, "Workers", Refusing)
+    monkeypatch.setattr(ongoing, "Workers", Refusing)
     sweep.run(job, Console(quiet=True))
     assert said == ["p0 and 7 more points failed: no such lever.", "p8 failed: no memory."]
     job.run.close()
     assert len(lines(tmp_path / "run")) == 9
 
 
-class Replaced(Refusing):
-    """Workers that need another process for p1, which loses the preparation of p0."""
+class Dying(Refusing):
+    """Workers with one process for both points, which p1 kills."""
 
-    def __init__(self, *args, **how):
-        self.ready, self.asked = set(), []
+    def __init__(self, *args, lose, **how):
+        self.lose, self.asked, self.loaded = lose, [], set()
+
+    def close(self):
+        pass
 
     def name(self, point):
         return "session0/cpu1"
@@ -164,22 +170,49 @@ class Replaced(Refusing):
     def ask(self, point, request):
         self.asked.append((request.do, point))
         if isinstance(request, PrepareAgain):
+            self.loaded.add(point)
             return Same(same=True)
         if isinstance(request, Pace):
-            assert point in self.ready
+            assert point in self.loaded
             return Paced(steps=7)
         if point == "p1":
-            self.ready.clear()
+            for each in ("p0", "p1"):
+                self.lose(each)
+            raise WorkerError("killed by SIGSEGV.", alive=False)
         record = fabricate.point_record(strategy="jit_auto")
         return Recorded(record=dataclasses.replace(record, point=point), steps=1)
 
 
-def test_a_point_that_is_lost_with_its_process_is_prepared_again_before_it_is_timed(tmp_path):
-    """Its block length was missing: a run of `zero` ended in a traceback, because some programs need more threads."""
-    job, workers = job_of(tmp_path / "run", ["p0", "p1"], rounds=20), Replaced()
-    with sweep.SweepProgress(Console(quiet=True), []) as progress:
-        found = sweep._Sweep(job, progress, job.points, {}, [])
-        found.check(workers, ["p0", "p1"])
+def test_a_point_that_is_lost_with_its_process_is_loaded_again_before_it_is_timed(tmp_path, monkeypatch):
+    monkeypatch.setattr(ongoing, "Workers", Dying)
+    job = job_of(tmp_path / "run", ["p0", "p1"], rounds=20)
+    with SweepProgress(Console(quiet=True), []) as progress:
+        with ongoing.OngoingSweep(job, progress, job.points, {}, []) as found:
+            found.begin([0], ["p0", "p1"])
+            preparation.prepare(found, ["p0", "p1"])
+            (workers,) = found.sets
+            assert found.states.of(0, "p0") is State.LOADED and found.states.failed == {"p1"}
     job.run.close()
-    assert found.steps == {"p0": 7, "p1": 7}
-    assert workers.asked[2:] == [("prepare_again", "p0"), ("pace", "p0"), ("pace", "p1")]
+    assert found.steps == {"p0": 7}
+    assert workers.asked[2:] == [("prepare_again", "p0"), ("pace", "p0")]
+
+
+def test_a_point_moves_through_its_states_and_nothing_leads_back_from_a_failure():
+    states = States()
+    for number in (0, 1):
+        states.begin(number, ["p", "q"])
+    states.happened(Event.PREPARE, 0, "p")
+    states.share("p")
+    assert [states.of(number, "p") for number in (0, 1)] == [State.LOADED, State.CHECKED]
+    states.happened(Event.MEASURE, 0, "p")
+    states.happened(Event.LOSE, 0, "p")
+    assert states.of(0, "p") is State.CHECKED and not states.ready(0, "p")
+    states.end(1)
+    states.begin(1, ["p"])  # a set of a later wave
+    assert states.of(1, "p") is State.CHECKED
+    with pytest.raises(KeyError):
+        states.happened(Event.MEASURE, 0, "q")  # nobody has prepared it
+    states.happened(Event.FAIL, 0, "p")
+    states.happened(Event.PREPARE, 0, "p")
+    assert {states.of(number, "p") for number in (0, 1)} == {State.FAILED}
+    assert {after for (state, _), after in NEXT.items() if state is State.FAILED} == {State.FAILED}

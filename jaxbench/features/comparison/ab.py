@@ -155,13 +155,10 @@ class _Arm:
     def prepare(self, workers: Workers) -> None:
         with self._understood():
             workers.wait_ready()
-        # A point that needs a new process discards what the old process had prepared for other points.
-        while todo := [point for point in self.asked.points if point.point not in workers.ready]:
-            for point in todo:
-                self.references.make(workers, point)
-                told = self.references.told(point)
-                self.ask(workers, point.point, Prepare(point=point.to_json(), reference=told))
-                workers.ready.add(point.point)
+        for point in self.asked.points:
+            self.references.make(workers, point)
+            told = self.references.told(point)
+            self.ask(workers, point.point, Prepare(point=point.to_json(), reference=told))
         note_workers(self.folder, [workers])
 
     def done(self, pairs: int) -> None:
