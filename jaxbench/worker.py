@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # they import jax, and the server chooses cores before that
     import jax
 
     from jaxbench.cases.case_bench import CaseBench
-    from jaxbench.core.bench import Bench
+    from jaxbench.measure.bench import Bench
 
 
 def bench_of(setup: Setup, devices: list[jax.Device]) -> Bench | CaseBench:
@@ -26,15 +26,14 @@ def bench_of(setup: Setup, devices: list[jax.Device]) -> Bench | CaseBench:
         from jaxbench.cases.case_bench import CaseBench
 
         return CaseBench(setup.config, setup.experiment, devices, setup.worker)
-    from jaxbench.features.ablations.bench import AblationBench
-
-    bench: AblationBench
     if setup.config.get("strategy") == OWN:
-        from jaxbench.features.own_step.bench import OwnBench
+        from jaxbench.features.own_step import recipe as own
 
-        bench = OwnBench(setup.config, setup.experiment, devices, setup.worker)
+        bench: Bench = own.bench(setup.config, setup.experiment, devices, setup.worker)
     else:
-        bench = AblationBench(setup.config, setup.experiment, devices, setup.worker)
+        from jaxbench.features.ablations import recipe
+
+        bench = recipe.bench(setup.config, setup.experiment, devices, setup.worker)
     if setup.co_runners:
         from jaxbench.processes.group import join_co_runners
 
@@ -44,11 +43,10 @@ def bench_of(setup: Setup, devices: list[jax.Device]) -> Bench | CaseBench:
 
 def handle(bench: Bench | CaseBench, request: Request) -> Message:
     """Carries out one request and returns its answer."""
-    from jaxbench.core.bench import Bench
+    from jaxbench.measure.bench import Bench
 
     if isinstance(bench, Bench):
-        # First the requests of a feature: its bench may understand more than the core's.
-        return bench.carry_out(request) or _of_steps(bench, request)
+        return _of_own_step(bench, request) or _of_steps(bench, request)
     match request:
         case messages.Prepare():
             record = bench.prepare(request.point)
@@ -62,11 +60,20 @@ def handle(bench: Bench | CaseBench, request: Request) -> Message:
     raise TypeError(f"a bench of cases does not carry out '{request.do}'")
 
 
+def _of_own_step(bench: Bench, request: Request) -> Message | None:
+    """The answer to a request that only a bench of a user's step understands; None for all others."""
+    if bench.config.get("strategy") != OWN:
+        return None
+    from jaxbench.features.own_step import requests
+
+    return requests.carry_out(bench, request)
+
+
 def _of_steps(bench: Bench, request: Request) -> Message:
     match request:
         case messages.Prepare():
             if request.loss:
-                bench.proof.take(request.loss)
+                bench.steps.proof.take(request.loss)
             record = bench.prepare(request.point, paced=request.paced)
             return Recorded(record=record, steps=bench.prepared[record.point].steps)
         case messages.PrepareAgain():
@@ -79,9 +86,9 @@ def _of_steps(bench: Bench, request: Request) -> Message:
             how = {"double": request.double, "last": request.last}
             return Recorded(record=bench.round(request.point, request.round, request.steps, **how))
         case messages.Compile():
-            return bench.compile_only(request.point)
+            return bench.compiler.only(request.point)
         case messages.CompileFor():
-            return Recorded(record=bench.compile_for(request.point, request.text, request.options))
+            return Recorded(record=bench.compiler.for_target(request.point, request.text, request.options))
         case messages.Profile():
             from jaxbench.features.profile import profile
 
@@ -93,7 +100,7 @@ def _of_steps(bench: Bench, request: Request) -> Message:
 
             if isinstance(request, messages.Try):
                 if request.loss:
-                    bench.proof.take(request.loss)
+                    bench.steps.proof.take(request.loss)
                 return trial.attempt(bench, request.point, watch=request.watch)
             return trial.describe(bench)
     raise TypeError(f"a bench of training steps does not carry out '{request.do}'")
@@ -110,9 +117,10 @@ def run_within(bench: Bench, request: messages.RunWithin) -> messages.Ran:
     from jaxbench.measure import memory
 
     point = decode(Point, request.point)
-    _, program, compiled = bench.compile(point)
+    built = bench.compiler.compile(point)
+    program, compiled = built.program, built.compiled
     with server.stage("measure"), jax.set_mesh(program.mesh):
-        host = jax.device_get(bench.batch(point))
+        host = jax.device_get(bench.source.batch(point))
         if bench.devices[0].platform == "cpu":
             jax.block_until_ready(program.init(bench.key))  # so that compiling it is not counted
             memory.limit_growth(request.limit_bytes)

@@ -10,8 +10,8 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.analysis.step_work import BEYOND, Stated
 from jaxbench.core import plan, schema
-from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
+from jaxbench.measure import model_steps
 
 MACHINE = {"platform": "cpu", "device_kind": "cpu", "devices": 8, "cores": 8, "memory_bytes": 2**33}
 
@@ -43,7 +43,7 @@ def contradiction(record: schema.PointRecord) -> str:
 
 def measure(name: str, config: ConfigDict) -> list[schema.PointRecord]:
     """The record of each point, in the order of the plan. Asserts that each passes its checks."""
-    bench = Bench(config_lib.plain(config), name, jax.devices(), "session0/here")
+    bench = model_steps.bench(config_lib.plain(config), name, jax.devices(), "session0/here")
     found = []
     for point in points_of(config):
         record = bench.prepare(point.to_json())

@@ -1,6 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What `core.bench` calls for one point in one process: compiling, checking, and reading its memory.
+"""One point in one process: compile it, check it, measure rounds.
 
+bench, kept_arrays      prepares points and times rounds; what it keeps between two visits
+recipe, model_steps     what a kind of point builds and checks; the recipe of models
+compiler                builds and compiles points with their recipes
 arm                     the workload, program and compiler options that a point's levers ask for
 compile_report          compiles a step, and records what the compiler did
 check                   parameters, optimizer, state and devices against `core.reference`, before and after timing

@@ -189,7 +189,7 @@ class Prepare(Request[Recorded]):
     point: Fields
     loss: str = ""  # its kind, if another process has found it, which takes a second
     paced: bool = True  # finds the block length, too
-    # Here and below: what another process has made for the point of a user's own step; see `own_step.bench.OwnProof`.
+    # Here and below: what another process has made for the point of a user's own step; see `own_step.proof.OwnProof`.
     reference: Fields = field(default_factory=dict)
 
 

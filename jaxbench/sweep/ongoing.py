@@ -59,7 +59,7 @@ class OngoingSweep:
         self.references = References(job.run.path, points)
         # Not for cases: the libraries that a fork has loaded use one thread, and NumPy's kernels are measured on more.
         forks = job.live and job.config.get("measures") != "cases"
-        self.forks = ForkServers(["jaxbench.features.ablations.bench"]) if forks else None
+        self.forks = ForkServers(["jaxbench.features.ablations.recipe"]) if forks else None
         self.spent_s = job.automatic.spent_s if job.automatic else 0.0
         self._unreported: dict[str, list[str]] = {}  # failed points by reason
 

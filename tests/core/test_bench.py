@@ -22,12 +22,12 @@ from jaxbench.analysis import points
 from jaxbench.core import plan as sharing
 from jaxbench.core import reference as references
 from jaxbench.core import schema
-from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS, Arm
 from jaxbench.machine import mesh
+from jaxbench.measure import model_steps
 
 
 def point(devices, **changes):
@@ -38,7 +38,7 @@ def point(devices, **changes):
 
 def bench(name, devices):
     config = config_lib.compose(name, discovery.load_experiment(name), TINY, tiny=True)
-    return Bench(config_lib.plain(config), name, devices, "w")
+    return model_steps.bench(config_lib.plain(config), name, devices, "w")
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def host(monkeypatch):
 def test_a_tiny_decoder_in_bfloat16_is_right(strategy):
     """What people try first. Its few weights hardly round otherwise, and its narrow heads are padded."""
     config = config_lib.compose("gpt", discovery.load_experiment("gpt"), discovery.load_preset("smoke"), tiny=True)
-    mine = Bench(config_lib.plain(config), "gpt", jax.devices()[:1], "w")
+    mine = model_steps.bench(config_lib.plain(config), "gpt", jax.devices()[:1], "w")
     (arm,) = levers.arms(ConfigDict({**levers.defaults(), "precision": "bfloat16"}))
     prepared = mine.prepare(point(1, strategy=strategy, levers=arm.levers).to_json())
     assert [check.reason for check in prepared.checks if not check.ok] == []
@@ -80,18 +80,18 @@ def test_the_initial_values_of_one_device_are_compiled_once():
 
 def test_no_accelerator_holds_the_whole_batch_while_it_is_drawn(host):
     mine = bench("mlp", jax.devices())
-    expected = jax.device_get(mine.batch(point(4)))
-    mine.devices = [types.SimpleNamespace(platform="gpu")]
-    draw, places = mine._draw, set()
+    expected = jax.device_get(mine.source.batch(point(4)))
+    mine.steps.devices = [types.SimpleNamespace(platform="gpu")]
+    draw, places = mine.source._draw, set()
 
     def spied(*arguments):
         drawn = draw(*arguments)
         places.update(device for leaf in jax.tree.leaves(drawn) for device in leaf.devices())
         return drawn
 
-    mine._draw = spied
+    mine.source._draw = spied
     with jax.set_mesh(mesh.data_mesh(jax.devices()[:4], AxisType.Auto)):  # as the rounds draw it
-        found = mine.batch(point(4))
+        found = mine.source.batch(point(4))
     assert places == {host}
     assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(found))
     jax.tree.map(np.testing.assert_array_equal, found, expected)

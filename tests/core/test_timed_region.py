@@ -17,10 +17,9 @@ from workload_cases import TINY
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.analysis import points
-from jaxbench.core import bench, schema
-from jaxbench.core.bench import Bench
+from jaxbench.core import schema
 from jaxbench.core.plan import Point
-from jaxbench.measure import step_facts
+from jaxbench.measure import model_steps, step_facts
 
 MODEL = '''"""Least squares."""
 import time
@@ -99,8 +98,9 @@ def measure(
         config.lie = lie
     if fault:
         wrong = lambda workload, strategy, devices, levers: timed.build(workload, devices, fault)  # noqa: E731
-        monkeypatch.setattr(bench, "build_program", wrong)
-    mine, ticks = Bench(config_lib.plain(config), str(path), jax.devices()[:2], "session0/w"), itertools.count(1)
+        monkeypatch.setattr(model_steps, "build_program", wrong)
+    mine = model_steps.bench(config_lib.plain(config), str(path), jax.devices()[:2], "session0/w")
+    ticks = itertools.count(1)
     mine.timer = dataclasses.replace(mine.timer, clock=lambda: 1e-9 * next(ticks), max_steps=steps, warmup_blocks=2)
     (arm,) = levers.arms(levers.defaults())
     point = Point(

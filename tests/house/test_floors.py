@@ -26,7 +26,6 @@ FLOORS = (
     {"parallel", "core/program"},
     {"core/plan"},
     {"measure", "core/reference", "core/expected_communication", "core/clock"},
-    {"core/bench"},
     {"cases"},
     {"features"},  # `features/__init__.py`, which finds files of features by name
     {"sweep"},
@@ -50,7 +49,7 @@ FEATURES: dict[str, set[str]] = {
     "forecast": set(),
     "launch": set(),
     "machine_profile": set(),
-    "own_step": {"ablations"},  # a bench with programs of its own, for the step and for its ablations
+    "own_step": {"ablations"},  # the recipe of its ablations
     "profile": set(),
     "time_to_target": {"training"},  # it runs trainings and reads their curves
     "training": set(),
@@ -207,9 +206,9 @@ def test_planted_violations_are_found() -> None:
     assert wrong_imports("jaxbench/measure/deep/clock.py", "from ...sweep import sweep")
     assert wrong_imports("jaxbench/core/store.py", "import jax.numpy as jnp")
     assert wrong_imports("jaxbench/core/store.py", "from jaxbench.catalog import hardware")
-    assert wrong_imports("jaxbench/core/program.py", "from jaxbench.core import bench")
-    assert wrong_imports("jaxbench/core/bench.py", "from jaxbench.features.ablations import bench")
-    assert wrong_imports("jaxbench/core/bench.py", "from jaxbench.features import ablations")
+    assert wrong_imports("jaxbench/core/program.py", "from jaxbench.measure import bench")
+    assert wrong_imports("jaxbench/measure/bench.py", "from jaxbench.features.ablations import recipe")
+    assert wrong_imports("jaxbench/measure/bench.py", "from jaxbench.features import ablations")
     assert wrong_imports("jaxbench/sweep/run.py", "from jaxbench.features.profile import profile")
     assert wrong_imports("jaxbench/features/training/run.py", "from jaxbench.features.time_to_target import targets")
     assert wrong_imports("jaxbench/features/training/page.py", "from jaxbench.sweep import run")

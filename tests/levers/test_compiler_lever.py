@@ -13,8 +13,8 @@ from experiment_cases import MACHINE, composed, measure, points_of
 from jaxbench import config as config_lib
 from jaxbench import levers
 from jaxbench.core import plan
-from jaxbench.core.bench import Bench
 from jaxbench.errors import Unsupported, UserError
+from jaxbench.measure import model_steps
 from jaxbench.measure.arm import Arms, build_program, require_options
 from jaxbench.measure.arm import compiler_options as options_of
 from jaxbench.processes.server import StageError
@@ -81,7 +81,7 @@ def test_options_that_xla_refuses_are_one_sentence_before_any_point(text, said):
         require_options({"compiler": text}, jax.devices()[0])
     config = config_lib.plain(composed("mlp", **ONE, **{"lever.compiler": f"default; {text}"}))
     with pytest.raises(StageError) as caught:
-        Bench(config, "mlp", jax.devices(), "session0/here")
+        model_steps.bench(config, "mlp", jax.devices(), "session0/here")
     assert caught.value.stage == "model" and isinstance(caught.value.__cause__, UserError)
     assert "\n" not in str(caught.value.__cause__)
 
@@ -111,7 +111,7 @@ def test_passes_that_another_lever_disables_stay_disabled():
 
 def test_a_set_of_another_release_is_not_supported_and_fails_nothing_where_all_were_asked_for():
     asked = {**ONE, "strategy": "jit_auto", "lever.compiler": "default; all"}
-    bench = Bench(config_lib.plain(composed("mlp", **asked)), "mlp", jax.devices(), "session0/here")
+    bench = model_steps.bench(config_lib.plain(composed("mlp", **asked)), "mlp", jax.devices(), "session0/here")
     point = dataclasses.replace(points_of(composed("mlp", **asked))[1], levers={"compiler": "xla_cpu_of_tomorrow=1"})
     with pytest.raises(StageError) as caught:
         bench.prepare(point.to_json())

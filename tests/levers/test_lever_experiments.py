@@ -13,8 +13,8 @@ from thin import thin
 from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.core import schema
-from jaxbench.core.bench import Bench
 from jaxbench.features.profile import profile
+from jaxbench.measure import model_steps
 from jaxbench.processes.server import StageError
 from jaxbench.report import build
 
@@ -107,7 +107,7 @@ def test_input():
 @pytest.mark.full
 def test_inference_is_timed_call_by_call():
     config = small("inference", **{"lever.batch": "1,8", "measure.rounds": 10})
-    bench = Bench(config_lib.plain(config), "inference", jax.devices(), "session0/here")
+    bench = model_steps.bench(config_lib.plain(config), "inference", jax.devices(), "session0/here")
     point = points_of(config)[1]
     assert bench.prepare(point.to_json()).checks[0].ok
     measured = bench.round(point.point, 0)
@@ -117,7 +117,7 @@ def test_inference_is_timed_call_by_call():
 @pytest.mark.full
 def test_profile(tmp_path):
     config = small("profile", **{"mesh.devices": "2"})
-    bench = Bench(config_lib.plain(config), "profile", jax.devices(), "session0/here")
+    bench = model_steps.bench(config_lib.plain(config), "profile", jax.devices(), "session0/here")
     (point,) = points_of(config)
     bench.prepare(point.to_json())
     record = profile.of_point(bench, point.point, str(tmp_path / "trace"))
@@ -147,6 +147,6 @@ def test_what_cannot_be_is_one_sentence(name, changes, said):
     config = small(name, **changes)
     with pytest.raises(Exception) as caught:
         points = points_of(config)
-        Bench(config_lib.plain(config), name, jax.devices(), "w").prepare(points[0].to_json())
+        model_steps.bench(config_lib.plain(config), name, jax.devices(), "w").prepare(points[0].to_json())
     error = caught.value.__cause__ if isinstance(caught.value, StageError) else caught.value
     assert said in str(error) and "\n" not in str(error)

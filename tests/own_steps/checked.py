@@ -9,8 +9,8 @@ from ml_collections import ConfigDict
 
 from jaxbench import levers
 from jaxbench.core.plan import Point
-from jaxbench.features.own_step import settle
-from jaxbench.features.own_step.bench import OwnBench
+from jaxbench.features.own_step import recipe, requests, settle
+from jaxbench.features.own_step.recipe import OwnBench
 from jaxbench.levers import DEFAULTS
 from jaxbench.workloads.own_step import StepWorkload
 
@@ -19,7 +19,7 @@ def bench_of(workload: StepWorkload, devices: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(settle, "load", lambda config, experiment: workload)
     config = ConfigDict({"seed": 0, "experiment": "mine", "lever": levers.defaults().to_dict(), "weak": "batch"})
     config.measure = {"blocks": 1, "block_s": 0.001, "gradients": False, "train_steps": 0, "rounds": 2, "processes": 1}
-    return OwnBench(config.to_dict(), "mine", jax.devices()[:devices], "test")
+    return recipe.bench(config.to_dict(), "mine", jax.devices()[:devices], "test")
 
 
 def point_of(devices: int, batch: int) -> Point:
@@ -32,9 +32,9 @@ def point_of(devices: int, batch: int) -> Point:
 def checks(workload: StepWorkload, folder: Path, monkeypatch: pytest.MonkeyPatch, timed: int = 0):
     """(the checks of the step on two devices, by name; its record). timed: also those after as many timed steps."""
     file, batch = folder / "reference.npz", workload.batch
-    bench_of(workload, 1, monkeypatch).refer(point_of(1, batch).to_json(), str(file))
+    requests.refer(bench_of(workload, 1, monkeypatch), point_of(1, batch).to_json(), str(file))
     bench = bench_of(workload, 2, monkeypatch)
-    bench.proof.reference = {"file": str(file), "devices": 1}
+    bench.steps.proof.reference = {"file": str(file), "devices": 1}
     record = bench.prepare(point_of(2, batch).to_json(), paced=False)
     found = [*record.checks, *(bench.round(record.point, 0, timed).checks if timed else ())]
     return {check.name: check for check in found}, record

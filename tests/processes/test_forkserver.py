@@ -22,7 +22,7 @@ from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Setup
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks are safe on Linux only")
-BENCH = ["jaxbench.features.ablations.bench"]
+BENCH = ["jaxbench.features.ablations.recipe"]
 
 
 def setup_of(devices: int) -> Setup:

@@ -171,7 +171,7 @@ def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Progr
 
 def _program(program: Program, step: Callable[..., PyTree], mesh: Mesh | None = None) -> Program:
     passes = tuple(dict.fromkeys((*program.disabled_passes, *keep_barriers(mesh or program.mesh))))
-    # Its gradients are wrong on purpose, and `AblationBench.verdicts` judges what it sends.
+    # Its gradients are wrong on purpose, and `Ablations.verdicts` judges what it sends.
     return dataclasses.replace(
         program, step=step, expected=lambda _: {}, sums=0, gradients=None, disabled_passes=passes
     )

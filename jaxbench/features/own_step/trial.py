@@ -48,7 +48,7 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         workers = _Processes()
-        forks = stack.enter_context(closing(ForkServers(["jaxbench.features.own_step.bench"])))
+        forks = stack.enter_context(closing(ForkServers(["jaxbench.features.own_step.recipe"])))
         for point in points:
             log = Path(folder) / f"log{point.devices}"
             workers[point.devices] = Worker(dataclasses.replace(setup, devices=point.devices), log, forks=forks)

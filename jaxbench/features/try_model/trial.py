@@ -28,7 +28,6 @@ from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.analysis import step_work
 from jaxbench.analysis.step_work import BEYOND, Stated
-from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program
 from jaxbench.core.workload import PyTree, TrainWorkload
@@ -38,7 +37,9 @@ from jaxbench.levers import DEFAULTS
 from jaxbench.machine.cores import available_cores
 from jaxbench.machine.start import run_once_options
 from jaxbench.measure import first_step
+from jaxbench.measure.bench import Bench
 from jaxbench.measure.compile_report import example_flops
+from jaxbench.measure.model_steps import ModelSteps
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Describe, Description, Fields, Setup, Tried, Try
@@ -74,7 +75,7 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
         platform="cpu", devices=max(DEVICES), experiment=absolute(experiment), worker="try",
         config=config_lib.plain(config),
     )  # fmt: skip
-    forks = ForkServers(["jaxbench.features.ablations.bench"])
+    forks = ForkServers(["jaxbench.features.ablations.recipe"])
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads, closing(forks):
         workers = [
             Worker(setup, Path(folder) / f"log{i}", forks=forks) for i in range(min(PROCESSES, available_cores()))
@@ -229,11 +230,11 @@ NEEDS_A_MESH = "hybrid"  # the only strategy that must be told how to lay out it
 LARGEST = 3  # number of the largest parameters that are listed
 
 
-def describe(bench: Bench) -> Description:
+def describe(bench: Bench[ModelSteps]) -> Description:
     """Sizes, the kind of loss, and the strategies that are tried. Raises StageError."""
-    plain = bench.plain  # without levers, as the user wrote it
+    plain, proof = bench.steps.plain, bench.steps.proof  # without levers, as the user wrote it
     with stage("model"):
-        loss, draws = bench.proof.loss_kind.described, bench.proof.draws
+        loss, draws = proof.loss_kind.described, proof.draws
     params, model_state = jax.eval_shape(plain.init, bench.key)
     leaves = sorted(jax.tree.leaves_with_path(params), key=lambda found: -found[1].size)[:LARGEST]
     largest = [
@@ -250,7 +251,7 @@ def describe(bench: Bench) -> Description:
     )  # fmt: skip
 
 
-def attempt(bench: Bench, placed: Fields, *, watch: bool = False) -> Tried:
+def attempt(bench: Bench[ModelSteps], placed: Fields, *, watch: bool = False) -> Tried:
     """The verdicts on a point, compiled without optimization, and the bytes that one device sends and holds.
 
     watch: also what its steps do.
@@ -259,19 +260,20 @@ def attempt(bench: Bench, placed: Fields, *, watch: bool = False) -> Tried:
     compiled: its values come from the model, and `load` gives the same layout. Raises StageError.
     """
     point = decode(Point, placed)
-    workload, program, compiled = bench.compile(point, run_once_options())
+    built = bench.compiler.compile(point, run_once_options())
+    workload, program, compiled, proof = built.workload, built.program, built.compiled, bench.steps.proof
     with stage("check"):
-        start = bench.proof.start(workload)
+        start = proof.start(workload)
         loaded = dataclasses.replace(program, init=lambda key: program.load(start))
-        batch = bench.batch(point)
-        checks = bench.proof.verdicts(point, 1, loaded, compiled, batch)
+        batch = bench.source.batch(point)
+        checks = proof.verdicts(point, 1, loaded, compiled, batch)
         checks = first_step.explained(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
-        work = bench.work_of(point, loaded, compiled, batch) if watch else None
+        work = bench.steps.work(dataclasses.replace(built, program=loaded), batch) if watch else None
+    beyond = bench.source.facts(workload)
     return Tried(
         checks=tuple(checks), sent_bytes=sum(each.wire_bytes for each in compiled.report.collectives),
         state_bytes=_state_bytes(program, bench.key), peak_bytes=compiled.report.peak_bytes,
-        flops=compiled.report.flops_per_step, beyond=sum(bench.facts_of(workload).get(name, 0.0) for name in BEYOND),
-        work=work,
+        flops=compiled.report.flops_per_step, beyond=sum(beyond.get(name, 0.0) for name in BEYOND), work=work,
     )  # fmt: skip
 
 

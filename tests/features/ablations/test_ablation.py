@@ -18,9 +18,8 @@ from jaxbench.core import plan
 from jaxbench.core.program import without
 from jaxbench.errors import Unsupported
 from jaxbench.features.ablations import points as ablation
-from jaxbench.features.ablations import programs
+from jaxbench.features.ablations import programs, recipe
 from jaxbench.features.ablations import programs as ablation_programs
-from jaxbench.features.ablations.bench import AblationBench
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import compile_step
 
@@ -110,7 +109,7 @@ def test_a_bench_prepares_and_measures_each_part(name, strategy, monkeypatch):
     config.update_from_flattened_dict({"strategy": strategy, "batch": 16, "mesh.devices": "1,2", "explain": "on"})
     chosen = config_lib.parse(config, [strategy], [])
     planned = plan.make(chosen, CPU)
-    bench = AblationBench(config_lib.plain(config), name, jax.devices()[:2], "w")
+    bench = recipe.bench(config_lib.plain(config), name, jax.devices()[:2], "w")
     steps = {point.point: point for point in planned}
     bench.prepare(steps[f"{strategy}/strong/2"].to_json())
     for point in ablation.points(chosen, planned):

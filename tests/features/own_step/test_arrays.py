@@ -18,8 +18,9 @@ from own_steps.checked import bench_of, checks, point_of
 from thin import thin
 
 from jaxbench.errors import UserError
-from jaxbench.features.own_step.bench import fence_of
+from jaxbench.features.own_step import requests
 from jaxbench.features.own_step.program import build
+from jaxbench.features.own_step.recipe import fence_of
 
 QUICK_WRONG = [
     "an average of decay 0.999 never updated",
@@ -128,7 +129,7 @@ def same(x):
 def test_a_first_state_that_a_step_has_donated_gets_a_sentence(make, verb, tmp_path, monkeypatch):
     bench, point = bench_of(arrays.workload(make), 2, monkeypatch), point_of(2, 8).to_json()
     with pytest.raises(Exception) as caught:
-        bench.prepare(point) if verb == "run" else bench.explain(point)
+        bench.prepare(point) if verb == "run" else requests.explain(bench, point)
     error = caught.value.__cause__
     assert isinstance(error, UserError) and "returns arrays again that a step has donated" in str(error), error
 
@@ -136,10 +137,10 @@ def test_a_first_state_that_a_step_has_donated_gets_a_sentence(make, verb, tmp_p
 def test_try_says_what_run_says_of_the_timed_state(tmp_path, monkeypatch):
     late = broken.workload(partial(broken.mapped, reduce=broken.mean_at_first))
     file = tmp_path / "reference.npz"
-    bench_of(late, 1, monkeypatch).refer(point_of(1, 8).to_json(), str(file))
+    requests.refer(bench_of(late, 1, monkeypatch), point_of(1, 8).to_json(), str(file))
     bench = bench_of(late, 2, monkeypatch)
-    bench.proof.reference = {"file": str(file), "devices": 1}
-    found = {check.name: check for check in bench.explain(point_of(2, 8).to_json()).checks}
+    bench.steps.proof.reference = {"file": str(file), "devices": 1}
+    found = {check.name: check for check in requests.explain(bench, point_of(2, 8).to_json()).checks}
     assert found["parameters"].ok and not found["timed update"].ok, found
 
 

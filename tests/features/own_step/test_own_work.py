@@ -13,8 +13,8 @@ from jaxbench import levers
 from jaxbench.analysis.step_work import sentences
 from jaxbench.core.plan import Point
 from jaxbench.core.schema import PointRecord
-from jaxbench.features.own_step import settle
-from jaxbench.features.own_step.bench import OwnBench
+from jaxbench.features.own_step import recipe, requests, settle
+from jaxbench.features.own_step.recipe import OwnBench
 from jaxbench.levers import DEFAULTS
 from jaxbench.workloads.own_step import StepWorkload
 
@@ -23,7 +23,7 @@ def prepared(workload: StepWorkload, devices: int, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(settle, "load", lambda config, experiment: workload)
     config = ConfigDict({"seed": 0, "experiment": "mine", "lever": levers.defaults().to_dict(), "weak": "batch"})
     config.measure = {"blocks": 1, "block_s": 0.001, "gradients": False, "train_steps": 0, "rounds": 2, "processes": 1}
-    bench = OwnBench(config.to_dict(), "mine", jax.devices()[:devices], "test")
+    bench = recipe.bench(config.to_dict(), "mine", jax.devices()[:devices], "test")
     point = Point(
         point=f"own/strong/{devices}", strategy="own", scaling="strong", devices=devices, global_batch=workload.batch,
         oversubscribed=True, platform="cpu", levers=dict(DEFAULTS),
@@ -47,19 +47,14 @@ def test_a_step_that_does_less_says_so_and_stays_right(how, devices, monkeypatch
     assert sentences(record.work, record.levers) == SENTENCES[how]
     assert not [check for check in record.checks if not check.ok and not check.unchecked]
     assert not contradiction(record)
-    assert record.work == bench.work_of(bench.prepared[record.point].point, *_ready(bench, record), {})
-
-
-def _ready(bench: OwnBench, record: PointRecord):
-    ready = bench.prepared[record.point]
-    return ready.program, ready.compiled
+    assert record.work == bench.steps.work(bench.prepared[record.point], {})
 
 
 def test_a_step_that_closes_over_its_data_is_refused(monkeypatch):
     bench, record = prepared(lies.workload("closed"), 2, monkeypatch)
     (wrong,) = (check for check in record.checks if not check.ok and not check.unchecked)
     assert wrong.name == "batch" and wrong.reason.startswith("the step does not depend on its batch")
-    tried = bench.explain(bench.prepared[record.point].point.to_json())
+    tried = requests.explain(bench, bench.prepared[record.point].point.to_json())
     assert wrong in tried.checks, "jaxbench try asks the same"
 
 

@@ -13,12 +13,13 @@ from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
 from jaxbench.core.schema import Verdict
 from jaxbench.errors import Unsupported
 from jaxbench.features.try_model import trial
 from jaxbench.levers import DEFAULTS
+from jaxbench.measure import model_steps
+from jaxbench.measure.bench import Bench
 from jaxbench.processes.server import StageError
 
 BATCH = 16
@@ -35,7 +36,7 @@ def bench(folder: Path, text: str) -> Bench:
     path = folder / "mine.py"
     path.write_text(text)
     config = config_lib.compose("mine", discovery.load_experiment(str(path)), discovery.load_preset("smoke"), tiny=True)
-    return Bench(config_lib.plain(config), str(path), jax.devices(), "try")
+    return model_steps.bench(config_lib.plain(config), str(path), jax.devices(), "try")
 
 
 def attempt(mine: Bench, strategy: str, devices: int, **levers: str) -> dict[str, Verdict]:
@@ -80,5 +81,5 @@ def test_more_than_needed_is_excess_for_a_model_that_is_brought(tmp_path: Path) 
     collectives = attempt(mine, "jit_auto", 2)["collectives"]
     assert collectives.ok and collectives.excess_bytes == 4 * 20 * 8
     assert "640 excess bytes, the size of 'embed'" in collectives.reason
-    mine.proof.own = True
+    mine.steps.proof.own = True
     assert not attempt(mine, "jit_auto", 2)["collectives"].ok

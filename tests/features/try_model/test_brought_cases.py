@@ -17,11 +17,10 @@ from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.core.bench import Bench
 from jaxbench.core.plan import Point
 from jaxbench.features.try_model import trial
 from jaxbench.levers import DEFAULTS
-from jaxbench.measure import first_step
+from jaxbench.measure import first_step, model_steps
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Failed, Tried, Try
 from jaxbench.processes.server import _attempt
@@ -41,7 +40,7 @@ class Here:
         config = config_lib.compose(name, discovery.load_experiment(path), preset, tiny=True)
         for field, value in model.items():
             config.model[field] = value
-        self.bench = Bench(config_lib.plain(config), path, jax.devices(), "try")
+        self.bench = model_steps.bench(config_lib.plain(config), path, jax.devices(), "try")
 
     def ask(self, request: Try) -> Tried:
         answer = _attempt(lambda: trial.attempt(self.bench, request.point))
@@ -100,8 +99,9 @@ def test_a_backward_pass_that_clips_is_named() -> None:
 
 def test_a_backward_pass_that_clips_each_example_is_linear_in_the_loss() -> None:
     bench = Here("c16_dpsgd", how="custom_vjp").bench
-    batch = bench.plain.synthetic(KEY, 16)
-    assert first_step.diagnosis(bench.plain, KEY, batch, device=jax.devices()[0]) == []
+    plain = bench.steps.plain
+    batch = plain.synthetic(KEY, 16)
+    assert first_step.diagnosis(plain, KEY, batch, device=jax.devices()[0]) == []
 
 
 def test_a_loss_that_is_no_number_names_the_line_and_no_distance() -> None:
