@@ -9,9 +9,9 @@ from typing import Any
 from absl import flags
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError
 from jaxbench.jax_import import NoJax
+from jaxbench.verbs import FLAGS, Verb
 
 flags.DEFINE_string("nodes", "1", "launch: the number of hosts; each of several counts, such as 1,2,4, is a job.")
 flags.DEFINE_string("devices", "gpu:1", "launch: the devices of one host: gpu:8, tpu:4 or cpu:2.")

@@ -68,7 +68,7 @@ WITHOUT_JAX = {
     "forecast": {"advice", "estimate", "forecasts", "network", "schedule", "work"},
     "training": {"trainings"},
 }
-ROOF = {"api", "app", "commandline", "commands", "suites", "worker", "__main__"}
+ROOF = {"api", "app", "commandline", "commands", "suites", "verbs", "worker", "__main__"}
 OUTSIDE = {
     "experiments": {"errors", "discovery", "workloads"},
     "configs": {"errors"},
