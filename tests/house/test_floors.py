@@ -56,13 +56,10 @@ FEATURES: dict[str, set[str]] = {
     "training": set(),
     "try_model": set(),
 }
-# Wings that know a feature: every table and page of a training run shows its waterfall.
-SHOWN = {"analysis": {"features/ablations"}, "report": {"features/ablations"}}
 # The files of features that work without jax: those with these names, and
 CONCLUDING = {"analysis", "figures", "page", "sentences"}
 WITHOUT_JAX = {
     "audit": {"checks", "table", "work"},
-    "ablations": {"loss_sentences", "waterfall"},
     "cards": {"card", "gallery"},
     "comparison": {"calibration", "comparable", "comparison", "judge", "ratio"},
     "forecast": {"advice", "estimate", "forecasts", "network", "schedule", "work"},
@@ -128,7 +125,7 @@ def allowed_rooms(path: str) -> set[str] | None:
             return below | hearts | {room}
         below |= floor
     if room in WINGS:
-        return WINGS[room] | SHOWN.get(room, set()) | {room}
+        return WINGS[room] | {room}
     if room.startswith("features/"):
         name = room.removeprefix("features/")
         if name not in FEATURES:

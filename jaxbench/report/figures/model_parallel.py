@@ -15,9 +15,9 @@ from matplotlib.typing import LineStyleType
 from jaxbench.analysis import studies
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
+from jaxbench.analysis.waterfall import CHUNKS, idle_share
 from jaxbench.catalog import published
 from jaxbench.digits import digits
-from jaxbench.features.ablations.waterfall import CHUNKS, idle_share
 from jaxbench.levers import ACCUMULATE, SCHEDULE
 from jaxbench.records.manifest import Longest, LongestOn
 from jaxbench.report.drawing import axes as scales
