@@ -31,9 +31,9 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench.analysis import launched
     from jaxbench.commands.report import report
     from jaxbench.features.launch import engines, job
-    from jaxbench.records import launched
 
     name, *command = arguments
     # All flags of launch are read here: checking the command parses the flags anew, as its processes will.

@@ -39,7 +39,9 @@ from jaxbench.core.store import RunFolder
 from jaxbench.errors import present
 from jaxbench.levers import LEVERS, PART
 from jaxbench.records import identity
-from jaxbench.records.manifest import MachineProfile, Manifest, Search
+from jaxbench.records.machine_profile import MachineProfile
+from jaxbench.records.manifest import Manifest
+from jaxbench.records.studies import Search
 from jaxbench.report import columns, sentences, table
 from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections

@@ -29,7 +29,8 @@ from jaxbench.levers import ACCUMULATE
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Compile, Fields, Ran, RunWithin
 from jaxbench.records.documents import plain
-from jaxbench.records.manifest import (
+from jaxbench.records.manifest import Machine
+from jaxbench.records.studies import (
     LONGEST,
     REMAT_LAW,
     SEARCH,
@@ -38,7 +39,6 @@ from jaxbench.records.manifest import (
     Depths,
     Longest,
     LongestOn,
-    Machine,
     Search,
     TriedBatch,
 )

@@ -19,7 +19,7 @@ from jaxbench.analysis.waterfall import CHUNKS, idle_share
 from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.levers import ACCUMULATE, SCHEDULE
-from jaxbench.records.manifest import Longest, LongestOn
+from jaxbench.records.studies import Longest, LongestOn
 from jaxbench.report.drawing import axes as scales
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain
