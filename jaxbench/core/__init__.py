@@ -5,7 +5,6 @@ workload, weighted        pure functions and facts about one training step; weig
 program                   a compiled step on a mesh, and its canonical state
 plan, bench               the points of a run; one point from compiling to its rounds
 reference                 the same updates on one device
-expected_communication    what the compiled step may send
 clock                     blocks, fences, the second clock
 schema, store             the record, and the run folder
 """

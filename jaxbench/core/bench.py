@@ -22,7 +22,6 @@ from ml_collections import ConfigDict
 
 from jaxbench import discovery, levers
 from jaxbench.config import counts
-from jaxbench.core import expected_communication
 from jaxbench.core.clock import Probe, Timer, run_ahead
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState, jit_once
@@ -32,7 +31,7 @@ from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine import cores
 from jaxbench.machine.core_speed import probe_of
 from jaxbench.machine.mesh import on_host
-from jaxbench.measure import first_step, memory, step_facts, step_work
+from jaxbench.measure import expected_communication, first_step, memory, step_facts, step_work
 from jaxbench.measure.arm import Arms, build_program, compiler_options, require_options
 from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step, op_by_op, require_one_program

@@ -11,7 +11,6 @@ from typing import Any
 import jax
 
 from jaxbench import parallel
-from jaxbench.core import expected_communication
 from jaxbench.core import reference as references
 from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState
@@ -19,7 +18,7 @@ from jaxbench.core.schema import Verdict
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError, present
 from jaxbench.levers import MESH, PART
-from jaxbench.measure import check, loss_kind, memory, rounding
+from jaxbench.measure import check, expected_communication, loss_kind, memory, rounding
 from jaxbench.measure.arm import Arms
 from jaxbench.measure.compile_report import CompiledStep
 from jaxbench.measure.loss_kind import (

@@ -27,9 +27,10 @@ from jaxbench.cases import placement
 from jaxbench.cases.case_bench import build_cases
 from jaxbench.config import CaseSettings, Settings
 from jaxbench.core import plan
-from jaxbench.core.schema import OWN, needed_bytes
+from jaxbench.core.schema import OWN
 from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
 from jaxbench.errors import UserError
+from jaxbench.hlo.out_of_memory import needed_bytes
 from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.measure.arm import build_workload, inspected
