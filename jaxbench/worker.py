@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # they import jax, and the server chooses cores before that
     import jax
 
     from jaxbench.cases.case_bench import CaseBench
-    from jaxbench.core.bench import Bench
+    from jaxbench.measure.bench import Bench
 
 
 def bench_of(setup: Setup, devices: list[jax.Device]) -> Bench | CaseBench:
@@ -44,7 +44,7 @@ def bench_of(setup: Setup, devices: list[jax.Device]) -> Bench | CaseBench:
 
 def handle(bench: Bench | CaseBench, request: Request) -> Message:
     """Carries out one request and returns its answer."""
-    from jaxbench.core.bench import Bench
+    from jaxbench.measure.bench import Bench
 
     if isinstance(bench, Bench):
         # First the requests of a feature: its bench may understand more than the core's.
@@ -106,8 +106,8 @@ def run_within(bench: Bench, request: messages.RunWithin) -> messages.Ran:
     """
     import jax
 
-    from jaxbench.core.plan import Point
     from jaxbench.measure import memory
+    from jaxbench.measure.point import Point
 
     point = decode(Point, request.point)
     _, program, compiled = bench.compile(point)

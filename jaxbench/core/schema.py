@@ -72,9 +72,7 @@ class CompileReport:
     product_flops_per_step: NonNegative | None = None  # dots and convolutions in the compiled text x devices
     metrics: Count = 1  # the scalars that the step returns, including the loss
     compiler_peak_bytes: Count | None = None  # the compiler's own peak memory, per device; None: unknown
-    attention: str = (
-        ""  # kinds of `hlo.operations.ATTENTIONS` in the compiled text: "flash"; "" if none is known
-    )
+    attention: str = ""  # kinds of `hlo.operations.ATTENTIONS` in the compiled text: "flash"; "" if none is known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +124,7 @@ class Verdict:
     excess_bytes: int | None = 0  # in "collectives": sent by a device beyond the expected bytes; None: unknown
 
 
-# What identifies a point: the fields that its plan (`core/plan.py`), its records and its analysis rows share. A field
+# What identifies a point: the fields that its plan (`measure/point.py`), its records and its analysis rows share. A field
 # that does not apply to a point is None or "".
 
 

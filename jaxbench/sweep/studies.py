@@ -21,11 +21,11 @@ from typing import Any
 
 from rich.console import Console
 
-from jaxbench.core.plan import Point
 from jaxbench.core.store import write_json
 from jaxbench.errors import UserError, present
 from jaxbench.hlo.out_of_memory import needed_bytes
 from jaxbench.levers import ACCUMULATE
+from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Compile, Fields, Ran, RunWithin
 from jaxbench.records.documents import plain

@@ -22,16 +22,17 @@ from rich.console import Console
 
 from jaxbench.catalog.jax_settings import CACHE_FOLDER
 from jaxbench.core import schema
-from jaxbench.core.plan import Placed, Point, rounds_of
 from jaxbench.core.schema import PointRecord, RoundRecord
 from jaxbench.errors import UserError, of_kind
 from jaxbench.levers import INPUT
 from jaxbench.measure import memory
+from jaxbench.measure.point import Point
 from jaxbench.processes import messages
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer
 from jaxbench.sweep.job import Automatic, SweepJob
+from jaxbench.sweep.plan import Placed, rounds_of
 from jaxbench.sweep.progress import AGAIN, PACE, SweepProgress
 from jaxbench.sweep.workers import (
     References,

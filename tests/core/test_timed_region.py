@@ -17,10 +17,10 @@ from workload_cases import TINY
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.analysis import points
-from jaxbench.core import bench, schema
-from jaxbench.core.bench import Bench
-from jaxbench.core.plan import Point
-from jaxbench.measure import step_facts
+from jaxbench.core import schema
+from jaxbench.measure import bench, step_facts
+from jaxbench.measure.bench import Bench
+from jaxbench.measure.point import Point
 
 MODEL = '''"""Least squares."""
 import time

@@ -13,8 +13,8 @@ from thin import thin
 from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.core import schema
-from jaxbench.core.bench import Bench
 from jaxbench.features.profile import profile
+from jaxbench.measure.bench import Bench
 from jaxbench.processes.server import StageError
 from jaxbench.report import build
 

@@ -9,8 +9,6 @@ from typing import Any
 import jax
 
 from jaxbench import parallel
-from jaxbench.core.bench import Bench
-from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, Verdict
 from jaxbench.core.workload import Batch, TrainWorkload
@@ -19,7 +17,9 @@ from jaxbench.features.ablations.points import ALONE, COMMUNICATION, LOCAL, PEAK
 from jaxbench.levers import PART, PRECISION
 from jaxbench.measure import check
 from jaxbench.measure.arm import build_program
+from jaxbench.measure.bench import Bench
 from jaxbench.measure.compile_report import CompiledStep
+from jaxbench.measure.point import Point
 from jaxbench.parallel.stage import AXIS as STAGE
 from jaxbench.workloads.levers import PRODUCTS
 

@@ -21,9 +21,7 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, Mesh
 
 from jaxbench import discovery
-from jaxbench.core.bench import PreparedStep
 from jaxbench.core.clock import Timer
-from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, keep_barriers
 from jaxbench.core.schema import COLLECTIVES, StepWork, Verdict
 from jaxbench.digits import size
@@ -40,7 +38,9 @@ from jaxbench.hlo.module import Instruction, Module, parse
 from jaxbench.levers import PART
 from jaxbench.measure import check, first_step, memory, step_work
 from jaxbench.measure.arm import require_options
+from jaxbench.measure.bench import PreparedStep
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
+from jaxbench.measure.point import Point
 from jaxbench.parallel import multihost
 from jaxbench.processes import messages
 from jaxbench.processes.group import ProcessGroup

@@ -19,12 +19,12 @@ from typing import Any
 import jax
 from jax.profiler import ProfileData
 
-from jaxbench.core.bench import Bench
 from jaxbench.core.clock import InFlight
 from jaxbench.core.schema import ProfileRecord
 from jaxbench.core.workload import PyTree
 from jaxbench.hlo.module import Module, parse
 from jaxbench.hlo.operations import KINDS, OperationClassifier
+from jaxbench.measure.bench import Bench
 from jaxbench.processes.server import stage
 
 IDLE = "idle"

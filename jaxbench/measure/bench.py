@@ -23,7 +23,6 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, levers
 from jaxbench.config import counts
 from jaxbench.core.clock import Probe, Timer, run_ahead
-from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState, jit_once
 from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, RoundRecord, StepWork, Verdict
 from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
@@ -35,6 +34,7 @@ from jaxbench.measure import expected_communication, first_step, memory, step_fa
 from jaxbench.measure.arm import Arms, build_program, compiler_options, require_options
 from jaxbench.measure.check import counted_steps, judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step, op_by_op, require_one_program
+from jaxbench.measure.point import Point
 from jaxbench.measure.proof import Proof, require_examples, require_micro_batchable
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup
