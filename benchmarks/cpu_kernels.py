@@ -28,7 +28,6 @@ from rich.table import Table
 
 from benchmarks.peers.suite_arm import SEED, configured
 from jaxbench import parallel
-from jaxbench.core.plan import KEEP_MEMORY
 from jaxbench.features.profile import profile
 from jaxbench.hlo import operations as product_flops
 from jaxbench.hlo.module import Instruction, Module, parse
@@ -36,6 +35,7 @@ from jaxbench.hlo.operations import OperationClassifier
 from jaxbench.machine.start import start
 from jaxbench.measure.arm import Arms
 from jaxbench.measure.compile_report import compile_step
+from jaxbench.processes.messages import KEEP_MEMORY
 
 MODELS = ("mlp", "gpt", "cnn", "lstm", "resnet18")
 STEPS, SIDE, REPEATS = 8, 1024, 20

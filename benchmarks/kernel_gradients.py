@@ -26,8 +26,8 @@ from rich.console import Console
 from rich.table import Table
 from scipy import stats
 
-from jaxbench.core.plan import KEEP_MEMORY
 from jaxbench.machine.start import start
+from jaxbench.processes.messages import KEEP_MEMORY
 
 # (examples, side, channels in and out, side of the kernel): of `resnet18` and `cnn` as `benchmarks.peers` runs them
 LAYERS = ((32, 32, 64, 64, 3), (32, 16, 128, 128, 3), (32, 8, 256, 256, 3), (128, 28, 1, 16, 5), (128, 14, 16, 32, 5))

@@ -38,10 +38,9 @@ from rich.table import Table
 
 from benchmarks.known_losses_expected import BUILT_IN, DEVICES, MICRO_BATCHES, WAIT_S, Alone, lines
 from benchmarks.known_losses_model import WAITS
-from jaxbench.analysis import points, run_rows
+from jaxbench.analysis import points, run_rows, waterfall
+from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.core.store import RunFolder
-from jaxbench.features.ablations import waterfall
-from jaxbench.features.ablations.waterfall import Waterfall
 from jaxbench.statistics.bootstrap import Estimate
 
 HERE = Path(__file__).parent

@@ -28,8 +28,8 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from benchmarks import known_losses_model as model
-from jaxbench.core.plan import KEEP_MEMORY
 from jaxbench.machine import start
+from jaxbench.processes.messages import KEEP_MEMORY
 
 DEVICES, WARM_UP = 2, 2
 _jitted: Any = None

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 from scipy import stats
 
-from jaxbench.features.ablations import waterfall
-from jaxbench.features.ablations.waterfall import (
+from jaxbench.analysis import waterfall
+from jaxbench.analysis.waterfall import (
     BUBBLE,
     COMMUNICATION,
     CONTENTION,

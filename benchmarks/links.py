@@ -33,8 +33,8 @@ from rich.console import Console
 from rich.table import Table
 
 from jaxbench.analysis.quantities import interval, percent, seconds
+from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.core.store import RunFolder
-from jaxbench.features.ablations.waterfall import Waterfall
 from jaxbench.report import run_report
 from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.axes import efficiency_axis, entitle, seconds_tick, zero_axis

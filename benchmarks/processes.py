@@ -35,11 +35,11 @@ from benchmarks.peers.arms import Arm
 from benchmarks.peers.ratios import median_and_interval
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.core.plan import Point
 from jaxbench.core.schema import PointRecord, RoundRecord
 from jaxbench.core.store import write_json
 from jaxbench.machine import cores
 from jaxbench.machine.start import free_address
+from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker
 from jaxbench.processes.messages import Prepare, Round
 

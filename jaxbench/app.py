@@ -20,7 +20,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from jaxbench import commandline, commands, interrupts, native_log
+from jaxbench import commandline, interrupts, native_log, verbs
 from jaxbench.command_form import as_typed
 from jaxbench.machine.lock import Busy
 from jaxbench.texts import visible
@@ -85,9 +85,9 @@ def dispatch(argv: list[str]) -> int:
         if launch := launch_of(verb):
             return launched(launch, verb, arguments, workdir, console)
         with alone(verb, arguments, workdir):
-            return int(commands.load(verb).main(arguments, workdir, console))
+            return int(verbs.load(verb).main(arguments, workdir, console))
     except Busy:  # report an invalid setting now, instead of after waiting for the other measurement
-        commands.refuse(verb, arguments)
+        verbs.refuse(verb, arguments)
         raise
     except KeyboardInterrupt:
         interrupts.heard()
@@ -124,7 +124,7 @@ def launched(launch: Position, verb: str, arguments: list[str], workdir: Path, c
         machine = runner.probe_machine(FLAGS.config.mesh.platform, Console(quiet=True))  # process 0 prints for all
         return facts(launch, machine, experiment, FLAGS.config)
 
-    lead = commands.load(verb).main
+    lead = verbs.load(verb).main
     return take_part(
         launch,
         lambda followers: lead(arguments, workdir, console, followers),

@@ -13,18 +13,18 @@ from typing import Any
 from absl import flags, logging
 from ml_collections import ConfigDict, config_flags
 
-from jaxbench import commands, discovery, interrupts, jax_import
 from jaxbench import config as config_lib
+from jaxbench import discovery, interrupts, jax_import, verbs
 from jaxbench.catalog import jax_settings
 from jaxbench.command_form import as_typed
-from jaxbench.commands import Verb
 from jaxbench.core.store import CONFIG, RunFolder
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.jax_import import NoJax
 from jaxbench.texts import visible
+from jaxbench.verbs import Verb
 
 NO_ANSWER = 3  # exit code of a comparing verb that could not compare
-VERBS = commands.verbs()  # all are imported: a flag that another verb takes is refused by name, not as unknown
+VERBS = verbs.verbs()  # all are imported: a flag that another verb takes is refused by name, not as unknown
 # All flags. A test pins this list, because settings of a measurement belong in --config.<field>.
 OWN_FLAGS = sorted({name for verb in VERBS.values() for name in verb.flags})
 

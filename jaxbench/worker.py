@@ -113,8 +113,8 @@ def run_within(bench: Bench, request: messages.RunWithin) -> messages.Ran:
     """
     import jax
 
-    from jaxbench.core.plan import Point
     from jaxbench.measure import memory
+    from jaxbench.measure.point import Point
 
     point = decode(Point, request.point)
     built = bench.compiler.compile(point)

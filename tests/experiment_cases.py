@@ -9,9 +9,10 @@ from ml_collections import ConfigDict
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.analysis.step_work import BEYOND, Stated
-from jaxbench.core import plan, schema
-from jaxbench.core.plan import Point
+from jaxbench.core import schema
 from jaxbench.measure import model_steps
+from jaxbench.measure.point import Point
+from jaxbench.sweep import plan
 
 MACHINE = {"platform": "cpu", "device_kind": "cpu", "devices": 8, "cores": 8, "memory_bytes": 2**33}
 

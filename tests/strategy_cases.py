@@ -7,11 +7,10 @@ import jax
 from workload_cases import KEY, one_device
 
 from jaxbench import parallel
-from jaxbench.core import expected_communication
-from jaxbench.core.reference import initial_state
 from jaxbench.core.workload import TrainWorkload
-from jaxbench.measure import check
+from jaxbench.measure import check, expected_communication
 from jaxbench.measure.compile_report import compile_step
+from jaxbench.measure.reference import initial_state
 from jaxbench.measure.rounding import perturbed
 
 BATCH = 16

@@ -17,7 +17,7 @@ from doorway import QUICK_MLP, ROOT, jaxbench
 from rich.console import Console
 from thin import thin
 
-from jaxbench import commands
+from jaxbench import verbs
 from jaxbench.commandline import VERBS
 from jaxbench.features.comparison import judge
 
@@ -200,8 +200,8 @@ def test_a_verb_ends_as_its_room_says(verb: str, code: int, monkeypatch: pytest.
         monkeypatch.setattr(f"jaxbench.features.{other}", lambda *a, **k: None)
     found = [SimpleNamespace(status="ok")]
     monkeypatch.setattr("jaxbench.features.forecast.forecast_command.forecast", lambda *a, **k: found)
-    monkeypatch.setattr(commands.load(verb), "FLAGS", _Flags(), raising=False)
-    assert commands.load(verb).main(arguments, Path("x"), Console(file=io.StringIO())) == code
+    monkeypatch.setattr(verbs.load(verb), "FLAGS", _Flags(), raising=False)
+    assert verbs.load(verb).main(arguments, Path("x"), Console(file=io.StringIO())) == code
 
 
 class _Flags:

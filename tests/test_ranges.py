@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from absl import flags
 
-from jaxbench import commandline, commands, config, discovery
+from jaxbench import commandline, config, discovery, verbs
 from jaxbench.errors import UserError
 from jaxbench.records.documents import flatten
 
-commands.verbs()  # defines all flags
-NUMERIC = {name for verb in commands.verbs().values() for name in verb.flags}
+verbs.verbs()  # defines all flags
+NUMERIC = {name for verb in verbs.verbs().values() for name in verb.flags}
 NUMERIC = sorted(name for name in NUMERIC if flags.FLAGS[name].flag_type() in ("int", "float", "bool"))
 
 

@@ -12,7 +12,7 @@ import optax
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
-from jaxbench.core import reference
+from jaxbench.measure import reference
 from jaxbench.measure.arm import Arms
 from jaxbench.workloads import Field, TrainWorkload
 from jaxbench.workloads.levers import stateful

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jaxbench.core.plan import KEEP_MEMORY
+from jaxbench.processes.messages import KEEP_MEMORY
 
 STEPS_CHECKED = 4  # losses before the first and after each of three updates
 

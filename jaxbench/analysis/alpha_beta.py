@@ -21,7 +21,8 @@ from jaxbench.analysis.quantities import interval, payload, per_second, seconds
 from jaxbench.analysis.run_rows import Row, bus_factor
 from jaxbench.core.schema import CasePlace, Collective
 from jaxbench.digits import digits
-from jaxbench.records.manifest import LinkFit, MachineProfile, Surroundings
+from jaxbench.records.machine_profile import LinkFit, MachineProfile
+from jaxbench.records.manifest import Surroundings
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 
 MIN_SIZES = 3  # two sizes lie on a line whatever they are

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.core import schema
 from jaxbench.core.schema import Collective, CompiledRecord, FailureRecord
 from jaxbench.core.store import RunFolder
 from jaxbench.digits import digits
+from jaxbench.hlo import out_of_memory
 from jaxbench.levers import every_set
 
 MARK = "compiled, not run"
@@ -57,7 +57,7 @@ class CompiledRow:
     @property
     def needed_bytes(self) -> int | None:
         """The memory that a step needs on one device, even if the compiler refused it for that; None: unknown."""
-        return self.record.peak_bytes if self.record is not None else schema.needed_bytes(self.reason)
+        return self.record.peak_bytes if self.record is not None else out_of_memory.needed_bytes(self.reason)
 
     @property
     def right(self) -> bool | None:

@@ -19,7 +19,8 @@ from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.records import identity
 from jaxbench.records.documents import decode, sealed, unsealed
-from jaxbench.records.manifest import CopyRate, LaunchCost, LinkFit, Machine, MachineProfile, Manifest, Peak
+from jaxbench.records.machine_profile import CopyRate, LaunchCost, LinkFit, MachineProfile, Peak
+from jaxbench.records.manifest import Machine, Manifest
 from jaxbench.records.reading import read_json
 from jaxbench.statistics import bootstrap, paired_ratio
 from jaxbench.statistics.bootstrap import Estimate

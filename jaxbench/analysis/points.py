@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jaxbench.analysis.quantities import devices
+from jaxbench.core import same_model
 from jaxbench.core.schema import (
     CasePlace,
     CaseRecord,
@@ -33,7 +34,6 @@ from jaxbench.core.store import RunFolder
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.levers import TRAININGS
-from jaxbench.records import identity
 from jaxbench.records.manifest import Surroundings
 from jaxbench.statistics import timing
 from jaxbench.statistics.timing import moment, session
@@ -129,8 +129,8 @@ def check(lines: PointLines) -> tuple[bool | None, str]:
     earlier = [f for record in lines.passports[:-1] if session(record) in used for f in faults(record)]
     wrong.extend(dict.fromkeys(f"{fault}, in an earlier compile report of rounds that are in use" for fault in earlier))
     for record in (r for r in lines.passports[:-1] if session(r) in used):
-        if found := identity.model_differences(record, lines.passports[-1]):
-            wrong.append(f"two models in one point ({identity.model_sentence(found, 'first', 'later')})")
+        if found := same_model.model_differences(record, lines.passports[-1]):
+            wrong.append(f"two models in one point ({same_model.model_sentence(found, 'first', 'later')})")
             break  # one example says enough
     compiled = sum(r.compilations for r in rounds)
     if compiled:

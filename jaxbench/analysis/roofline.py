@@ -12,7 +12,8 @@ from jaxbench.analysis import quantities
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.catalog import hardware
 from jaxbench.errors import present
-from jaxbench.records.manifest import MachineProfile, Manifest, Peak
+from jaxbench.records.machine_profile import MachineProfile, Peak
+from jaxbench.records.manifest import Manifest
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 # The rule of STREAM (McCalpin): each array is at least four times as large as the last-level cache.

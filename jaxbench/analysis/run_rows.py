@@ -17,7 +17,8 @@ from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import payload
 from jaxbench.analysis.roofline import Rates, Utilisation
 from jaxbench.levers import SIXTEEN_BITS
-from jaxbench.records.manifest import MachineProfile, Manifest
+from jaxbench.records.machine_profile import MachineProfile
+from jaxbench.records.manifest import Manifest
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import (
     ASSUMED,

@@ -13,8 +13,8 @@ from scipy import special
 
 from jaxbench.analysis.quantities import scaled
 from jaxbench.records.documents import decode
-from jaxbench.records.manifest import LONGEST, REMAT_LAW, SEARCH, Depths, Longest, Search
 from jaxbench.records.reading import read_json
+from jaxbench.records.studies import LONGEST, REMAT_LAW, SEARCH, Depths, Longest, Search
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 T = TypeVar("T")

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, field, replace
 
 from jaxbench.cases import runnable
 from jaxbench.config import CaseSettings
-from jaxbench.core.plan import KEEP_MEMORY, device_counts, process_counts
 from jaxbench.core.schema import CasePlace
 from jaxbench.digits import digits
 from jaxbench.errors import NothingToMeasure, UserError
 from jaxbench.machine.mesh import AXES, groupings, mesh_text
 from jaxbench.parallel.collectives import instruction, payload, resident_bytes
-from jaxbench.processes.messages import Fields, Setup
+from jaxbench.processes.counts import device_counts, process_counts
+from jaxbench.processes.messages import KEEP_MEMORY, Fields, Setup
 from jaxbench.records.manifest import Machine
 from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 

@@ -11,8 +11,8 @@ from absl import flags
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError
+from jaxbench.verbs import FLAGS, Verb
 
 if TYPE_CHECKING:
     from jaxbench.features.comparison.ab import Budget, Side

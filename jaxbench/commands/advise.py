@@ -10,7 +10,7 @@ from absl import flags
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb
+from jaxbench.verbs import FLAGS, Verb
 
 flags.DEFINE_string("tokens", None, "advise: how many tokens the training sees: 1e12.")
 flags.DEFINE_string("examples", None, "advise: how many examples the training sees, such as images: 1.2e8.")

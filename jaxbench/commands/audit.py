@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxbench.commands import Verb
 from jaxbench.errors import UserError
+from jaxbench.verbs import Verb
 
 VERB = Verb(
     usage="audit TABLE.csv", help="do the printed numbers of a table of training results agree?", group="compare",

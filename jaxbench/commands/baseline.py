@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb
+from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
     usage="baseline --run=DIR --name=N", help="keep a run as a baseline", group="compare", flags=("run", "name"),

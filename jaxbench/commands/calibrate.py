@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb, ab
+from jaxbench.commands import ab
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
+from jaxbench.verbs import FLAGS, Verb
 
 if TYPE_CHECKING:
     from jaxbench.features.comparison.calibration import Calibration

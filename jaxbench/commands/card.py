@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb
+from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
     usage="card --run=DIR", help="write a run as one document, its result card", group="compare", flags=("run",),

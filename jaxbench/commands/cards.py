@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxbench.commands import Verb
+from jaxbench.verbs import Verb
 
 VERB = Verb(usage="cards [FIELD=VALUE ...]", help="show all result cards as one table", group="compare", argument="...")
 

@@ -10,8 +10,8 @@ from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench import jax_import
-from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError
+from jaxbench.verbs import FLAGS, Verb
 
 if TYPE_CHECKING:
     from jaxbench.features.comparison.calibration import Calibration

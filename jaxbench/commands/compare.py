@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb
+from jaxbench.verbs import FLAGS, Verb
 
 if TYPE_CHECKING:
     from jaxbench.features.comparison.comparison import Comparison

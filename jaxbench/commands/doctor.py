@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxbench.commands import Verb
+from jaxbench.verbs import Verb
 
 VERB = Verb(usage="doctor", help="is this machine fit to measure on?", group="measure")
 

@@ -9,7 +9,7 @@ from absl import flags
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb
+from jaxbench.verbs import FLAGS, Verb
 
 flags.DEFINE_string("depths", None, "forecast: compile the model with these two numbers of blocks: 2,4.")
 flags.DEFINE_string("link", None, "forecast: the link between hosts, 1gbit or 300mbit:50us.")

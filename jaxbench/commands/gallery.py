@@ -8,7 +8,7 @@ from pathlib import Path
 from absl import flags
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb
+from jaxbench.verbs import FLAGS, Verb
 
 flags.DEFINE_string("docs", None, "gallery: the documentation folder that gets GALLERY.md and its figures.")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxbench.commands import Verb, verbs
+from jaxbench.verbs import Verb, verbs
 
 VERB = Verb(usage="help", help="this list", group="about", argument="...")
 

@@ -9,9 +9,9 @@ from typing import Any
 from absl import flags
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError
 from jaxbench.jax_import import NoJax
+from jaxbench.verbs import FLAGS, Verb
 
 flags.DEFINE_string("nodes", "1", "launch: the number of hosts; each of several counts, such as 1,2,4, is a job.")
 flags.DEFINE_string("devices", "gpu:1", "launch: the devices of one host: gpu:8, tpu:4 or cpu:2.")
@@ -31,9 +31,9 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    from jaxbench.analysis import launched
     from jaxbench.commands.report import report
     from jaxbench.features.launch import engines, job
-    from jaxbench.records import launched
 
     name, *command = arguments
     # All flags of launch are read here: checking the command parses the flags anew, as its processes will.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxbench.commands import Verb
+from jaxbench.verbs import Verb
 
 VERB = Verb(usage="list", help="list the experiments and presets", group="about")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from jaxbench import jax_import
-from jaxbench.commands import FLAGS, Verb
+from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
     usage="machine", help="measure this machine: peaks, launch cost and links; writes its profile, machine.json",

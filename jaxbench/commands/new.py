@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.verbs import FLAGS, Verb
 
 TEMPLATES = {path.stem: path for path in sorted((Path(__file__).parents[1] / "templates").glob("[!_]*.py"))}
 

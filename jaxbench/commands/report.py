@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb
+from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
     usage="report --run=DIR", help="rebuild the tables, figures and page of a run or a training", group="explain",

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from jaxbench import jax_import
-from jaxbench.commands import FLAGS, Verb
+from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
     usage="repro --card=FILE", help="rerun a result card: is the result within 20 %?", group="compare",

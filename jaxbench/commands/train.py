@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, OF_A_LAUNCH, Verb
+from jaxbench.verbs import FLAGS, OF_A_LAUNCH, Verb
 
 if TYPE_CHECKING:
     from jaxbench.processes.launch import Followers

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from jaxbench.commands import FLAGS, Verb
+from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
     usage="try EXPERIMENT", help="describe a model, and check which strategies train it correctly; no timing",

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from jaxbench import __version__
-from jaxbench.commands import Verb
+from jaxbench.verbs import Verb
 
 VERB = Verb(usage="version", help="the versions of jaxbench and jax", group="about")
 

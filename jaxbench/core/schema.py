@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,9 +32,6 @@ OWN = "own"  # the strategy of a step that somebody else wrote, with a mesh and 
 
 # The kinds of collective, as XLA names its instructions.
 COLLECTIVES = tuple("all-reduce all-gather reduce-scatter all-to-all collective-permute collective-broadcast".split())
-
-# By kind of attention, what its operations are called in a compiled text, before or after optimization.
-ATTENTIONS = {"plain": "plain_attention", "ring": "ring_attention", "flash": "mha_forward|splash_mha_fwd|cudnn.fmha"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +72,7 @@ class CompileReport:
     product_flops_per_step: NonNegative | None = None  # dots and convolutions in the compiled text x devices
     metrics: Count = 1  # the scalars that the step returns, including the loss
     compiler_peak_bytes: Count | None = None  # the compiler's own peak memory, per device; None: unknown
-    attention: str = ""  # the kinds of `ATTENTIONS` in the compiled text, such as "flash"; "" if none is known
+    attention: str = ""  # kinds of `hlo.operations.ATTENTIONS` in the compiled text: "flash"; "" if none is known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +124,8 @@ class Verdict:
     excess_bytes: int | None = 0  # in "collectives": sent by a device beyond the expected bytes; None: unknown
 
 
-# What identifies a point: the fields that its plan (`core/plan.py`), its records and its analysis rows share. A field
-# that does not apply to a point is None or "".
+# What identifies a point: the fields that its plan (`measure/point.py`), its records and its analysis rows share. A
+# field that does not apply to a point is None or "".
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,15 +373,3 @@ def from_json(line: dict[str, Any]) -> Record:
     if line["kind"] not in KINDS:
         raise ValueError(f"unknown record kind '{line['kind']}'")
     return decode(KINDS[line["kind"]], line)
-
-
-# XLA says "Ran out of memory in memory space hbm. Used 18.84G of 15.75G hbm." or "Ran out of memory on HBM, the total
-# memory required for HLO temporaries (8.80G) exceeds available HBM (1.00M)." Letters mean powers of 1024. The size of a
-# single allocation is ignored, because it is only a part of the step's memory.
-_USED = re.compile(r"(?:Used (?=[^ ]+ of [^ ]+ hbm)|total memory required for HLO temporaries \()([\d.]+)([KMGT]?)i?B?")
-
-
-def needed_bytes(reason: str) -> int | None:
-    """The bytes per device that a refused program needs, from XLA's out-of-memory error; None if that does not say."""
-    match = _USED.search(reason)
-    return round(float(match[1]) * 1024 ** " KMGT".index(match[2] or " ")) if match else None

@@ -21,9 +21,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from jaxbench.core import schema
+from jaxbench.core import same_model, schema
 from jaxbench.errors import UserError
-from jaxbench.records import identity
 from jaxbench.records.documents import SHA256, decode, digest, flatten, sealed, unsealed
 from jaxbench.records.manifest import Manifest
 from jaxbench.records.reading import read_json, read_lines
@@ -33,7 +32,7 @@ CONFIG = "config.json"
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 _RESTORE = "restore it, or choose a new --workdir."
-LAUNCH = "launch.json"  # marks a folder of launched jobs, each with its own run folder: records/launched.py
+LAUNCH = "launch.json"  # marks a folder of launched jobs, each with its own run folder: analysis/launched.py
 
 
 def write_atomic(path: Path, text: str | bytes) -> None:
@@ -219,8 +218,8 @@ class RunFolder:
         if not isinstance(record, schema.PointRecord | schema.CaseRecord):
             return
         first = self._first.setdefault(record.point, record)
-        if differences := identity.model_differences(first, record):
-            sentence = identity.model_sentence(differences, "so far", "now")
+        if differences := same_model.model_differences(first, record):
+            sentence = same_model.model_sentence(differences, "so far", "now")
             raise UserError(f"'{self.path}' has another model of {record.point} ({sentence}): use a new --workdir.")
 
     def close(self) -> None:

@@ -5,4 +5,5 @@ module             the text as a Module of instructions
 collective_counts  its collectives by kind and mesh axis
 product_flops      the FLOPs of its products
 operations         the category of each operation, and the program's requests to the host
+out_of_memory      the memory that a refused program needs
 """

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 
 from jaxbench.hlo.module import Instruction, Module
 
+# By kind of attention, what its operations are called in a compiled text, before or after optimization.
+ATTENTIONS = {"plain": "plain_attention", "ring": "ring_attention", "flash": "mha_forward|splash_mha_fwd|cudnn.fmha"}
 KINDS = ("convolution", "matmul", "collective", "element-wise", "other", "copy")  # a fusion has its first
 
 OPCODES = {

@@ -18,7 +18,6 @@ from ml_collections import ConfigDict
 
 from jaxbench.config import counts
 from jaxbench.core.clock import Probe, Timer, run_ahead
-from jaxbench.core.plan import Point
 from jaxbench.core.program import TrainState
 from jaxbench.core.schema import PointRecord, RoundRecord, Verdict
 from jaxbench.core.workload import Batch
@@ -30,6 +29,7 @@ from jaxbench.measure.check import counted_steps
 from jaxbench.measure.compile_report import CompiledStep, op_by_op
 from jaxbench.measure.compiler import Compiler
 from jaxbench.measure.kept_arrays import Held, KeptArrays
+from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import BuiltStep, PreparedStep, Recipe, Source
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup

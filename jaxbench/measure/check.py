@@ -18,7 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.core.program import Program, TrainState, gradients, jit_once
-from jaxbench.core.reference import (
+from jaxbench.core.schema import Collective, CompileReport, Verdict
+from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.errors import present
+from jaxbench.levers import PRECISION, SIXTEEN_BITS
+from jaxbench.measure import memory
+from jaxbench.measure.reference import (
     STEPS,
     BatchLayout,
     Reference,
@@ -28,11 +33,6 @@ from jaxbench.core.reference import (
     trained,
     where_it_fits,
 )
-from jaxbench.core.schema import Collective, CompileReport, Verdict
-from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
-from jaxbench.errors import present
-from jaxbench.levers import PRECISION, SIXTEEN_BITS
-from jaxbench.measure import memory
 from jaxbench.measure.step_facts import loss_of
 from jaxbench.parallel import multihost
 from jaxbench.workloads import flops, sharding_context

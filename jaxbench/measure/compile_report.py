@@ -15,13 +15,14 @@ from typing import Any
 
 import jax
 
-from jaxbench.core.expected_communication import gradient_bytes
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.schema import ATTENTIONS, CompileReport, StepWork
+from jaxbench.core.schema import CompileReport, StepWork
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
+from jaxbench.hlo.operations import ATTENTIONS
+from jaxbench.measure.expected_communication import gradient_bytes
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.processes.group import ProcessGroup

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import jax
 
-from jaxbench.core.plan import Point
 from jaxbench.core.schema import CompiledRecord, CompileReport
 from jaxbench.measure.arm import compiler_options
 from jaxbench.measure.compile_report import require_one_program
+from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import BuiltStep, Recipe
 from jaxbench.processes.messages import Compiled, Fields
 from jaxbench.processes.server import stage

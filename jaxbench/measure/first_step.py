@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
-from jaxbench.core import reference
 from jaxbench.core.program import TrainState, create_state, gradients, jit_once, update
 from jaxbench.core.schema import Verdict
 from jaxbench.core.weighted import WeightedMean
 from jaxbench.core.workload import Batch, PyTree, TrainWorkload
+from jaxbench.measure import reference
 from jaxbench.parallel import multihost
 
 EXAMPLES = 16  # enough for the probes: most faults of a step show on a few examples

@@ -87,7 +87,7 @@ def room(device: jax.Device) -> float:
 
 def give_back() -> None:
     """Returns this process's freed memory to the system, if the process holds more than `SPARED` bytes."""
-    # A worker keeps freed memory for its next step (`core.plan.KEEP_MEMORY`). But when a new state is allocated inside
+    # A worker keeps freed memory for its next step (`messages.KEEP_MEMORY`). But when a new state is allocated inside
     # an old scratch buffer, the next scratch buffer no longer fits there. Without this call the process grew by one
     # scratch buffer in each round (ResNet-18, 64 images: 1 GiB). glibc keeps freed memory and has a call to return it;
     # on other systems this does nothing.

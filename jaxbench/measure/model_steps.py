@@ -12,19 +12,18 @@ import jax
 from ml_collections import ConfigDict
 
 from jaxbench import discovery, levers
-from jaxbench.core import expected_communication
-from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState, jit_once
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
 from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.levers import INPUT, PART
 from jaxbench.machine.mesh import on_host
-from jaxbench.measure import first_step, step_facts, step_work
+from jaxbench.measure import expected_communication, first_step, step_facts, step_work
 from jaxbench.measure.arm import Arms, build_program, require_options
 from jaxbench.measure.bench import Bench
 from jaxbench.measure.check import judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
 from jaxbench.measure.compiler import Compiler
+from jaxbench.measure.point import Point
 from jaxbench.measure.proof import Proof, require_examples, require_micro_batchable
 from jaxbench.measure.recipe import AboutModel, BuiltStep
 from jaxbench.parallel import multihost

@@ -11,15 +11,13 @@ from typing import Any
 import jax
 
 from jaxbench import parallel
-from jaxbench.core import expected_communication
-from jaxbench.core import reference as references
-from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import Verdict
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError, present
 from jaxbench.levers import MESH, PART
-from jaxbench.measure import check, loss_kind, memory, rounding
+from jaxbench.measure import check, expected_communication, loss_kind, memory, rounding
+from jaxbench.measure import reference as references
 from jaxbench.measure.arm import Arms
 from jaxbench.measure.compile_report import CompiledStep
 from jaxbench.measure.loss_kind import (
@@ -35,6 +33,7 @@ from jaxbench.measure.loss_kind import (
     WEIGHTED,
     LossKind,
 )
+from jaxbench.measure.point import Point
 from jaxbench.parallel import axes, multihost
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads import inspection

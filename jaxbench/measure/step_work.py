@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.reference import MOST_STEPS
 from jaxbench.core.schema import StepWork, Verdict
 from jaxbench.core.workload import PyTree
+from jaxbench.measure.reference import MOST_STEPS
 from jaxbench.parallel import multihost
 from jaxbench.workloads.levers import is_frozen
 

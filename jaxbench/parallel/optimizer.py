@@ -239,7 +239,7 @@ def sends(
 
     It has all-gathers of gradients, moments and, if they are split too (params), parameters, over one axis after the
     other; and one number for each reduction over each axis. All are upper bounds: XLA drops what the update does not
-    use, and merges reductions. On a CPU, reductions to one number do not count (see core/expected_communication.py).
+    use, and merges reductions. On a CPU, reductions to one number do not count (see measure/expected_communication.py).
     """
     places, axes = places_of(avals.params), {name: size for name, size in mesh.shape.items() if size > 1}
 

@@ -24,6 +24,11 @@ from jaxbench.records.manifest import Machine
 
 Fields = JsonObject
 
+# By default glibc takes large blocks from the system and returns them in every call, page by page. XLA's CPU client
+# allocates a program's scratch at each execution. So without these variables a gpt step took a quarter longer, and a
+# collective up to four times as long, which says nothing about the machine.
+KEEP_MEMORY = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**40)}
+
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Message:

@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Whether two manifests describe the same machine, and two records the same model, and how they differ.
+"""Whether two manifests describe the same machine, and how they differ.
 
 `machine/manifest.py` gathers the facts of a machine.
 
@@ -17,7 +17,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from jaxbench.core.schema import CaseRecord, PointRecord
 from jaxbench.records.documents import flatten
 
 KERNEL = "identity.kernel"  # the only fact that an update of the same machine changes
@@ -153,39 +152,3 @@ def cannot_tell(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         "machine: one manifest has no identity (processor family, instruction sets, caches), so "
         "another processor of the same name would not be noticed"
     )
-
-
-# Facts about what a step or a case computes. Times are comparable only if all of them are equal.
-STEP_FACTS = ("parameters", "flops", "global_batch", "gradient_bytes")
-CASE_FACTS = ("op", "dtype", "shape", "elements", "payload_bytes", "flops", "bytes_moved")
-EXACT = 1e-9  # relative: FLOPs are floating-point numbers
-
-
-def _model_facts(record: PointRecord | CaseRecord) -> dict[str, Any]:
-    if isinstance(record, CaseRecord):
-        return {name: getattr(record, name) for name in CASE_FACTS}
-    passport = record.passport
-    values = (passport.parameters, passport.flops_per_step, record.global_batch, passport.expected_gradient_bytes)
-    return dict(zip(STEP_FACTS, values, strict=True))
-
-
-def model_differences(a: PointRecord | CaseRecord, b: PointRecord | CaseRecord) -> Differences:
-    """{fact: (value of a, value of b)} of the facts that differ; {} for the same model."""
-    left, right = _model_facts(a), _model_facts(b)
-    if left.keys() != right.keys():  # a step and a case
-        return {"kind": (a.kind, b.kind)}
-
-    def same(x: Any, y: Any) -> bool:
-        numbers = isinstance(x, int | float) and isinstance(y, int | float)  # None: unknown in both or a difference
-        return math.isclose(x, y, rel_tol=EXACT) if numbers else x == y
-
-    return {name: (left[name], right[name]) for name in left if not same(left[name], right[name])}
-
-
-def model_sentence(found: Differences, then: str, now: str) -> str:
-    """Both values of each difference, such as "parameters: 3,466 in A, 85,002 in B". then, now: "in A", "in B"."""
-    return "; ".join(f"{name}: {_shown(a)} {then}, {_shown(b)} {now}" for name, (a, b) in found.items())
-
-
-def _shown(value: Any) -> str:
-    return f"{value:,.10g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -16,9 +16,9 @@ from pathlib import Path
 from rich.console import Console
 
 from jaxbench import features
+from jaxbench.analysis import launched
 from jaxbench.core.store import RunFolder, write_atomic
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.records import launched
 from jaxbench.report import compiled_report, page, run_report
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.canvas import Plot

@@ -12,10 +12,9 @@ import dataclasses
 from functools import partial
 from pathlib import Path
 
-from jaxbench.analysis import gates, lever_results, quantities, step_work, stragglers
+from jaxbench.analysis import gates, lever_results, quantities, step_work, stragglers, waterfall
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
-from jaxbench.features.ablations import waterfall
 from jaxbench.levers import LEVERS
 from jaxbench.report import page, table
 from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Position, Table, take

@@ -16,12 +16,14 @@ from jaxbench.analysis import (
     case_comparisons,
     headline,
     lever_results,
+    loss_sentences,
     machine_profile,
     points,
     run_rows,
     scaling_laws,
     stragglers,
     studies,
+    waterfall,
 )
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.arms import ArmGroup
@@ -32,13 +34,14 @@ from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.scaling_laws import Fit
 from jaxbench.analysis.studies import Law
+from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import present
-from jaxbench.features.ablations import loss_sentences, waterfall
-from jaxbench.features.ablations.waterfall import Waterfall
 from jaxbench.levers import LEVERS, PART
 from jaxbench.records import identity
-from jaxbench.records.manifest import MachineProfile, Manifest, Search
+from jaxbench.records.machine_profile import MachineProfile
+from jaxbench.records.manifest import Manifest
+from jaxbench.records.studies import Search
 from jaxbench.report import columns, sentences, table
 from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections

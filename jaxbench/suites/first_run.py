@@ -23,7 +23,6 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.analysis import expectations, machine_profile, points, run_rows
 from jaxbench.analysis.expectations import CANNOT_TELL, NO, Item
-from jaxbench.core import plan
 from jaxbench.core.schema import FailureRecord, PointRecord, ProfileRecord, to_json
 from jaxbench.core.store import MANIFEST, RunFolder, lock_folder, write_json
 from jaxbench.errors import UserError
@@ -31,6 +30,7 @@ from jaxbench.features.cards.card import redact
 from jaxbench.features.machine_profile import machine_command
 from jaxbench.machine.start import only_cpu_here
 from jaxbench.parallel import axes
+from jaxbench.processes.counts import CPU_DEVICES
 from jaxbench.records import identity
 from jaxbench.records.manifest import Machine
 from jaxbench.records.reading import read_document
@@ -70,7 +70,7 @@ class Part:
 def largest(machine: Machine) -> int:
     """The device count for trying strategies: all accelerators, or as many CPU devices as cores but at least 2."""
     if machine["platform"] == "cpu":  # with one device no strategy would communicate
-        return max(2, *(n for n in plan.CPU_DEVICES if n <= machine["cores"]))
+        return max(2, *(n for n in CPU_DEVICES if n <= machine["cores"]))
     return 2 ** (int(machine["devices"]).bit_length() - 1)  # a power of two, which divides batches and models
 
 

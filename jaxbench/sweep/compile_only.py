@@ -21,7 +21,6 @@ from jaxbench.cases import placement
 from jaxbench.cases.case_bench import build_cases, makes_calls
 from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
-from jaxbench.core import plan
 from jaxbench.core.schema import OWN, CompiledRecord, FailureRecord
 from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
 from jaxbench.errors import UserError
@@ -30,6 +29,7 @@ from jaxbench.machine.manifest import versions
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import CompileFor, Setup
 from jaxbench.records.manifest import Machine
+from jaxbench.sweep import plan
 from jaxbench.sweep.progress import SweepProgress
 from jaxbench.sweep.run import absolute, parse
 from jaxbench.sweep.workers import failure_of

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from jaxbench.config import counts
-from jaxbench.core.plan import Placed
 from jaxbench.core.schema import Record, RoundRecord
 from jaxbench.core.store import RunFolder, write_manifest
 from jaxbench.processes.launch import Followers
 from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import LookEntry, Plan
+from jaxbench.sweep.plan import Placed
 
 
 class Looked(Protocol):

@@ -13,7 +13,6 @@ from absl import logging
 
 from jaxbench.catalog.jax_settings import CACHE_FOLDER
 from jaxbench.core import schema
-from jaxbench.core.plan import Placed
 from jaxbench.core.schema import PointRecord, RoundRecord
 from jaxbench.errors import UserError
 from jaxbench.processes import messages
@@ -21,6 +20,7 @@ from jaxbench.processes.client import WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer
 from jaxbench.sweep.job import SweepJob
+from jaxbench.sweep.plan import Placed
 from jaxbench.sweep.progress import SweepProgress
 from jaxbench.sweep.states import Event, States
 from jaxbench.sweep.workers import References, Workers, failure_of

@@ -6,10 +6,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from jaxbench.core.plan import Point
 from jaxbench.core.schema import PointRecord
 from jaxbench.levers import INPUT
 from jaxbench.measure import memory
+from jaxbench.measure.point import Point
 from jaxbench.processes import messages
 from jaxbench.sweep.ongoing import OngoingSweep
 from jaxbench.sweep.progress import AGAIN, PACE

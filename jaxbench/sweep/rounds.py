@@ -8,9 +8,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxbench.core.plan import Point
 from jaxbench.core.schema import RoundRecord
 from jaxbench.errors import of_kind
+from jaxbench.measure.point import Point
 from jaxbench.processes import messages
 from jaxbench.sweep.job import Automatic
 from jaxbench.sweep.ongoing import OngoingSweep

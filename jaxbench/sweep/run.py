@@ -26,21 +26,23 @@ from jaxbench import discovery, features, levers, parallel
 from jaxbench.cases import placement
 from jaxbench.cases.case_bench import build_cases
 from jaxbench.config import CaseSettings, Settings
-from jaxbench.core import plan
-from jaxbench.core.schema import OWN, needed_bytes
+from jaxbench.core.schema import OWN
 from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
 from jaxbench.errors import UserError
+from jaxbench.hlo.out_of_memory import needed_bytes
 from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.measure.arm import build_workload, inspected
+from jaxbench.measure.point import Point
 from jaxbench.processes import launch
 from jaxbench.processes.client import WorkerError
+from jaxbench.processes.counts import device_counts
 from jaxbench.processes.launch import Followers
 from jaxbench.processes.messages import Compile, Fields
 from jaxbench.records import identity
 from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint, Session
-from jaxbench.sweep import studies, sweep
+from jaxbench.sweep import plan, studies, sweep
 from jaxbench.sweep.job import Automatic, Look, SweepJob, live
 from jaxbench.sweep.progress import AGAIN, GUESS_S, format_s, heartbeat, working
 from jaxbench.sweep.studies import Study, limit
@@ -90,7 +92,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
     settings = dataclasses.replace(settings, batch=config.batch)
     points = plan.make(settings, machine)
     points += [more for feature in features.providing("points") for more in feature.points(settings, points)]
-    missing = sorted(set(plan.device_counts(settings, machine)) - {point.devices for point in points})
+    missing = sorted(set(device_counts(settings, machine)) - {point.devices for point in points})
     counts = ", ".join(map(str, missing))
     notes = [f"Left out: {counts} devices: a batch of {settings.batch} does not divide over them."] if missing else []
     unfused = [arm.name for arm in settings.arms if arm.levers["execution"] == "unfused"]
@@ -151,7 +153,7 @@ def run(
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
         if isinstance(asked.settings, Settings):
             study = Study(
-                points=cast(Sequence[plan.Point], asked.points), experiment=job.experiment, config=job.config,
+                points=cast(Sequence[Point], asked.points), experiment=job.experiment, config=job.config,
                 limit=limit(asked.settings.search_bytes, asked.machine), folder=job.run.path, console=console,
             )  # fmt: skip
             studies.run(study)

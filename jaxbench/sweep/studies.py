@@ -21,15 +21,16 @@ from typing import Any
 
 from rich.console import Console
 
-from jaxbench.core.plan import Point
-from jaxbench.core.schema import needed_bytes
 from jaxbench.core.store import write_json
 from jaxbench.errors import UserError, present
+from jaxbench.hlo.out_of_memory import needed_bytes
 from jaxbench.levers import ACCUMULATE
+from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Compile, Fields, Ran, RunWithin
 from jaxbench.records.documents import plain
-from jaxbench.records.manifest import (
+from jaxbench.records.manifest import Machine
+from jaxbench.records.studies import (
     LONGEST,
     REMAT_LAW,
     SEARCH,
@@ -38,7 +39,6 @@ from jaxbench.records.manifest import (
     Depths,
     Longest,
     LongestOn,
-    Machine,
     Search,
     TriedBatch,
 )

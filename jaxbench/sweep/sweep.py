@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 
 from jaxbench.core import schema
-from jaxbench.core.plan import Placed, rounds_of
 from jaxbench.core.schema import RoundRecord
 from jaxbench.sweep import rounds
 from jaxbench.sweep.job import Automatic, SweepJob
 from jaxbench.sweep.ongoing import OngoingSweep
+from jaxbench.sweep.plan import Placed, rounds_of
 from jaxbench.sweep.preparation import prepare
 from jaxbench.sweep.progress import SweepProgress
 from jaxbench.sweep.workers import affordable, processes_of

@@ -13,14 +13,15 @@ from pathlib import Path
 
 from jaxbench import features
 from jaxbench.catalog.jax_settings import KEEP_ALL
-from jaxbench.core.plan import Placed, Point, groups
 from jaxbench.core.schema import FailureRecord
 from jaxbench.core.store import RunFolder, write_manifest
 from jaxbench.measure import memory
+from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer, Fields, Request, Setup
 from jaxbench.sweep.job import SweepJob
+from jaxbench.sweep.plan import Placed, groups
 
 PROCESS_BYTES = 4.2e8  # of an idle process, before it has a model
 SHARE = 0.5  # of the free memory, for all sets: the rest is for their models, which have no known size yet

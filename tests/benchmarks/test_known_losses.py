@@ -12,10 +12,9 @@ from fabricate_losses import Loss
 
 from benchmarks import known_losses, known_losses_expected
 from benchmarks.known_losses_expected import Alone, Times
-from jaxbench.analysis import points, run_rows
+from jaxbench.analysis import points, run_rows, waterfall
+from jaxbench.analysis.waterfall import Waterfall
 from jaxbench.core.store import RunFolder
-from jaxbench.features.ablations import waterfall
-from jaxbench.features.ablations.waterfall import Waterfall
 
 PLAIN = Loss(share=0.97, machine=0.91, communication=1 / 1.2, collectives=0.2)
 LOCAL_S = fab.BASE_S / 2 / PLAIN.share / PLAIN.machine

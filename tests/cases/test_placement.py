@@ -17,8 +17,8 @@ from jaxbench.cases import runnable
 from jaxbench.cases.case_bench import CaseBench, build_cases
 from jaxbench.cases.placement import Placement, place
 from jaxbench.config import CaseSettings
-from jaxbench.core import plan
 from jaxbench.errors import NothingToMeasure, UserError
+from jaxbench.sweep import plan
 from jaxbench.workloads.cases import Array, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 
 GB = 10**9

@@ -18,8 +18,8 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.analysis import points
 from jaxbench.core import schema
-from jaxbench.core.plan import Point
 from jaxbench.measure import model_steps, step_facts
+from jaxbench.measure.point import Point
 
 MODEL = '''"""Least squares."""
 import time

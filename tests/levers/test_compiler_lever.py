@@ -12,13 +12,13 @@ from experiment_cases import MACHINE, composed, measure, points_of
 
 from jaxbench import config as config_lib
 from jaxbench import levers
-from jaxbench.core import plan
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.measure import model_steps
 from jaxbench.measure.arm import Arms, build_program, require_options
 from jaxbench.measure.arm import compiler_options as options_of
 from jaxbench.processes.server import StageError
 from jaxbench.report import sentences
+from jaxbench.sweep import plan
 
 ONE = {"mesh.devices": "1", "scaling": "strong"}
 CPU = levers.set_names("cpu")

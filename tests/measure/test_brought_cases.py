@@ -18,9 +18,8 @@ from workload_cases import KEY, TINY, experiment_workload
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
-from jaxbench.core import expected_communication, reference
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.measure import check, loss_kind
+from jaxbench.measure import check, expected_communication, loss_kind, reference
 from jaxbench.measure.arm import inspected
 from jaxbench.measure.loss_kind import ACROSS, CONSTANT, HIDDEN, MEAN, LossKind
 from jaxbench.measure.proof import require_loss, require_micro_batchable

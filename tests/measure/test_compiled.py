@@ -14,9 +14,9 @@ import pytest
 from thin import thin
 
 from jaxbench.catalog import targets
-from jaxbench.core import expected_communication
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
+from jaxbench.measure import expected_communication
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.parallel import optimizer
 

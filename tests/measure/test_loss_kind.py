@@ -15,9 +15,8 @@ from parallel.test_weighted import padded
 from thin import thin
 from workload_cases import experiment_workload, linear_workload
 
-from jaxbench.core import expected_communication
 from jaxbench.errors import Unsupported, UserError
-from jaxbench.measure import loss_kind
+from jaxbench.measure import expected_communication, loss_kind
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.measure.loss_kind import (
     ACROSS,

@@ -11,8 +11,8 @@ import sys
 import jax
 import pytest
 
-from jaxbench.core.plan import KEEP_MEMORY
 from jaxbench.measure import memory
+from jaxbench.processes.messages import KEEP_MEMORY
 
 WORKER = """
 import numpy as np

@@ -17,12 +17,12 @@ from workload_cases import KEY, linear_workload
 
 from jaxbench import OwnStep, StepWorkload
 from jaxbench.analysis.step_work import Stated
-from jaxbench.core.reference import MOST_STEPS
 from jaxbench.core.schema import StepWork
 from jaxbench.core.workload import Field, TrainWorkload
 from jaxbench.features.own_step import program as programs
 from jaxbench.measure import step_work
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
+from jaxbench.measure.reference import MOST_STEPS
 from jaxbench.parallel import load
 from jaxbench.workloads.levers import frozen
 

@@ -12,9 +12,8 @@ from thin import KINDS, thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
-from jaxbench.core import reference
 from jaxbench.errors import UserError
-from jaxbench.measure import check
+from jaxbench.measure import check, reference
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.workloads import TrainWorkload, losses
 from jaxbench.workloads.sharding_context import gathered

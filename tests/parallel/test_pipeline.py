@@ -16,9 +16,8 @@ from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
-from jaxbench.core import expected_communication
 from jaxbench.errors import UserError
-from jaxbench.measure import check
+from jaxbench.measure import check, expected_communication
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import axes, schedule
 from jaxbench.parallel.schedule import BACKWARD, CHUNKS, FORWARD, NOWHERE

@@ -11,10 +11,9 @@ import pytest
 from workload_cases import KEY, experiment_workload, linear_workload
 
 from jaxbench import parallel
-from jaxbench.core import reference
 from jaxbench.errors import UserError
 from jaxbench.levers import PART
-from jaxbench.measure import check
+from jaxbench.measure import check, reference
 from jaxbench.measure.arm import build_program
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import data_parallel

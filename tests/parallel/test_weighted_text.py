@@ -17,9 +17,9 @@ from thin import thin
 from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
-from jaxbench.core import reference as references
 from jaxbench.core.weighted import WeightedMean
 from jaxbench.errors import UserError
+from jaxbench.measure import reference as references
 from jaxbench.parallel.strategies import pipeline
 from jaxbench.workloads import TrainWorkload, from_nnx
 from jaxbench.workloads.losses import next_token

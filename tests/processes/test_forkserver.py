@@ -16,10 +16,9 @@ import pytest
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.core import plan
 from jaxbench.processes import child
 from jaxbench.processes.forkserver import ForkServers
-from jaxbench.processes.messages import Setup
+from jaxbench.processes.messages import KEEP_MEMORY, Setup
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="forks are safe on Linux only")
 BENCH = ["jaxbench.features.ablations.recipe"]
@@ -29,7 +28,7 @@ def setup_of(devices: int) -> Setup:
     config = config_lib.compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("smoke"))
     return Setup(
         platform="cpu", devices=devices, experiment="mlp", config=config_lib.plain(config),
-        environment=plan.KEEP_MEMORY, worker=f"w{devices}",
+        environment=KEEP_MEMORY, worker=f"w{devices}",
     )  # fmt: skip
 
 

@@ -10,12 +10,13 @@ import signal
 import pytest
 from launched import children_of, ended, is_measuring, started, until
 
-from jaxbench.core import plan, schema
+from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.machine import lock, start
 from jaxbench.machine.position import Position
 from jaxbench.processes import launch as launch_lib
+from jaxbench.processes.counts import launched_process_counts
 from jaxbench.processes.messages import Devices, HostFacts
 
 
@@ -139,11 +140,11 @@ def test_a_launch_runs_each_point_on_its_first_processes():
         mesh_processes = "1"
 
     on = {"platform": "cpu", "hosts": ["a", "b"]}
-    assert plan.launched_process_counts(Settings, (1, 2, 4), on) == {1: 1, 2: 2, 4: 2}
+    assert launched_process_counts(Settings, (1, 2, 4), on) == {1: 1, 2: 2, 4: 2}
     of_gpus = {"platform": "gpu", "hosts": ["a", "b"], "devices": 8}
-    assert plan.launched_process_counts(Settings, (1, 4, 8), of_gpus) == {1: 1, 4: 1, 8: 2}
+    assert launched_process_counts(Settings, (1, 4, 8), of_gpus) == {1: 1, 4: 1, 8: 2}
     with pytest.raises(UserError, match="3 devices do not divide over the 2 processes that were started"):
-        plan.launched_process_counts(Settings, (1, 3), on)
+        launched_process_counts(Settings, (1, 3), on)
 
 
 def test_the_processes_of_a_launch_on_one_machine_measure_together(tmp_path, monkeypatch):

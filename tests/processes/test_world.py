@@ -12,9 +12,9 @@ from jaxbench import discovery, parallel
 from jaxbench.cases import placement
 from jaxbench.cases.case_bench import build_cases
 from jaxbench.core import schema
-from jaxbench.core.plan import Point
 from jaxbench.core.store import RunFolder
 from jaxbench.levers import DEFAULTS
+from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker
 from jaxbench.processes.messages import Compile, Prepare, Round
 from jaxbench.workloads.cases import COLLECTIVES

@@ -14,10 +14,10 @@ from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.core.plan import Point
 from jaxbench.errors import UserError
 from jaxbench.machine import start
 from jaxbench.machine.position import Position
+from jaxbench.measure.point import Point
 from jaxbench.processes import client
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Compile, Prepare, Round, Setup

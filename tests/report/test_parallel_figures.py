@@ -12,11 +12,10 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from report.runs import bars_of, drawn, texts
 
-from jaxbench.analysis import studies
+from jaxbench.analysis import studies, waterfall
 from jaxbench.catalog import published
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
-from jaxbench.features.ablations import waterfall
 from jaxbench.report import run_report
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.series import received_bytes

@@ -16,9 +16,9 @@ from thin import thin
 
 from jaxbench import commandline, discovery, parallel
 from jaxbench import config as config_lib
-from jaxbench.core import plan
 from jaxbench.parallel import axes
 from jaxbench.suites import command, first_run
+from jaxbench.sweep import plan
 
 LAPTOP = {"platform": "cpu", "device_kind": "cpu", "devices": 1, "cores": 2}
 GPUS = {"platform": "gpu", "device_kind": "NVIDIA H100", "device_kinds": ["NVIDIA H100"], "devices": 8, "cores": 64}

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 from sweep.test_max_batch import point
 
-from jaxbench.core.schema import needed_bytes
 from jaxbench.errors import UserError
+from jaxbench.hlo.out_of_memory import needed_bytes
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Compiled, Ran, RunWithin
 from jaxbench.sweep import run, studies

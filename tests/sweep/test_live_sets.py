@@ -13,8 +13,8 @@ from doorway import environment
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
-from jaxbench.core import plan
 from jaxbench.processes.messages import Prepare, Round
+from jaxbench.sweep import plan
 from jaxbench.sweep.job import SweepJob
 from jaxbench.sweep.workers import Workers
 

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from jaxbench.analysis import studies as reader
-from jaxbench.core.plan import Point
 from jaxbench.errors import UserError
+from jaxbench.measure.point import Point
 from jaxbench.processes.messages import Compile, Compiled
 from jaxbench.sweep import studies
 from jaxbench.sweep.studies import MemoryLimit, Study

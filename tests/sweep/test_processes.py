@@ -10,13 +10,14 @@ from rich.console import Console
 
 from jaxbench.analysis import points
 from jaxbench.core import schema
-from jaxbench.core.plan import Point, rounds_of
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.measure.point import Point
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Pace, Paced, Prepare, PrepareAgain, Recorded, Round, Same
 from jaxbench.sweep import ongoing, sweep
 from jaxbench.sweep import workers as workers_lib
 from jaxbench.sweep.job import Automatic, SweepJob
+from jaxbench.sweep.plan import rounds_of
 
 
 class Scripted:

@@ -15,8 +15,8 @@ from doorway import QUICK_MLP, command, environment, jaxbench
 from rich.console import Console
 from thin import thin
 
-from jaxbench.core.plan import Point
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.measure.point import Point
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Pace, Paced, PrepareAgain, Recorded, Same
 from jaxbench.sweep import ongoing, preparation, sweep

@@ -25,9 +25,9 @@ from workload_cases import KEY, experiment_workload
 from benchmarks import references
 from benchmarks.references import sequence
 from jaxbench import discovery, levers, parallel
-from jaxbench.core import expected_communication
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.machine.start import run_once_options
+from jaxbench.measure import expected_communication
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads import TrainWorkload, flops, from_nnx
 from jaxbench.workloads.losses import score

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.analysis.quantities import devices
-from jaxbench.features.ablations.waterfall import (
+from jaxbench.analysis.waterfall import (
     CONTENTION,
     NAMES,
     RUNTIME,

@@ -19,9 +19,9 @@ from typing import Any
 
 from jaxbench import parallel
 from jaxbench.config import Settings
-from jaxbench.core.plan import Point
 from jaxbench.core.schema import OWN
 from jaxbench.levers import EXECUTION, INPUT, MESH, PART, REDUCTION, TRAININGS
+from jaxbench.measure.point import Point
 from jaxbench.parallel.stage import AXIS as STAGE
 
 ALONE, LOCAL, SCHEDULE, COMMUNICATION = "alone", "local", "schedule", "communication"

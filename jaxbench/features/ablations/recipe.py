@@ -10,7 +10,6 @@ from typing import Any
 import jax
 
 from jaxbench import parallel
-from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
 from jaxbench.core.workload import Batch
@@ -23,6 +22,7 @@ from jaxbench.measure.bench import Bench
 from jaxbench.measure.compile_report import CompiledStep
 from jaxbench.measure.compiler import Compiler
 from jaxbench.measure.model_steps import ModelSteps
+from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import BuiltStep, Recipe
 from jaxbench.parallel.stage import AXIS as STAGE
 from jaxbench.processes.messages import Fields

@@ -38,7 +38,7 @@ from jaxbench.features.comparison import comparable
 from jaxbench.features.comparison.comparable import FinishedRun
 from jaxbench.records import documents
 from jaxbench.records.documents import SHA256, AtLeastOne
-from jaxbench.records.manifest import MachineProfile
+from jaxbench.records.machine_profile import MachineProfile
 from jaxbench.records.reading import read_json, read_lines
 from jaxbench.report import columns
 from jaxbench.report.table import records

@@ -26,6 +26,7 @@ from jaxbench import discovery
 from jaxbench.analysis import run_rows
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row
+from jaxbench.core import same_model
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.features.cards import card as cards_lib
 from jaxbench.features.cards.card import Card
@@ -301,7 +302,7 @@ def compare(card: Card, then: FinishedRun, workdir: Path, console: Console, marg
     now = comparable.read(workdir)
     other = comparable.models(then, now)
     if {*other} - {"flops"}:  # a newer version may count the FLOPs of the same model differently
-        differences = identity.model_sentence(other, "in the card", "now")
+        differences = same_model.model_sentence(other, "in the card", "now")
         raise UserError(f"the model of '{workdir}' is not that of the card ({differences}): compare equal models.")
     same = not identity.hardware(then.manifest, now.manifest)
     # Each side with the variation of its own machine, if that was calibrated.

@@ -21,13 +21,15 @@ import numpy as np
 from jaxbench.analysis import gates, points, run_rows
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row
+from jaxbench.core import same_model
 from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.features.comparison.calibration import FOLDER
 from jaxbench.features.comparison.ratio import Sample, Side, of_rounds
 from jaxbench.records import identity
 from jaxbench.records.documents import flatten
-from jaxbench.records.manifest import MachineProfile, Manifest
+from jaxbench.records.machine_profile import MachineProfile
+from jaxbench.records.manifest import Manifest
 from jaxbench.statistics import bootstrap
 
 # The manifests must agree on the machine's identity. The configs must agree on everything except how a run is measured
@@ -140,7 +142,7 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
     # A copy has another path, so only its times give it away. Two real runs never agree to the last bit.
     if any(np.array_equal(left[name].blocks, right[name].blocks) for name in common):
         raise UserError(f"'{a.path}' and '{b.path}' have the same samples: one is a copy, so give two runs.")
-    of_model = [identity.model_sentence({name: both}, "in A", "in B") for name, both in of_models.items()]
+    of_model = [same_model.model_sentence({name: both}, "in A", "in B") for name, both in of_models.items()]
     return Pair(a=left, b=right, left_out=tuple(left_out), software=(*of_model, *software(a, b)))
 
 
@@ -151,7 +153,7 @@ def models(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> identi
     for name in (name for name in left if name in right):
         one, other = left[name].prepared, right[name].prepared
         if one is not None and other is not None:
-            found = {**identity.model_differences(one, other), **found}  # the first point's values win
+            found = {**same_model.model_differences(one, other), **found}  # the first point's values win
     return found
 
 
@@ -161,8 +163,8 @@ def follows(declared: Iterable[str]) -> tuple[str, ...]:
     if not fields:
         return ()
     if all(name.startswith(SPREAD) and name != RESHAPED for name in fields):
-        return tuple(name for name in (*identity.STEP_FACTS, *identity.CASE_FACTS) if name != "parameters")
-    return (*identity.STEP_FACTS, *identity.CASE_FACTS)
+        return tuple(name for name in (*same_model.STEP_FACTS, *same_model.CASE_FACTS) if name != "parameters")
+    return (*same_model.STEP_FACTS, *same_model.CASE_FACTS)
 
 
 def differences(a: FinishedRun, b: FinishedRun) -> identity.Differences:

@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
+from jaxbench.analysis import waterfall
+from jaxbench.analysis.waterfall import NAMES, TERMS, UNEXPLAINED, Waterfall
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.features.ablations import waterfall
-from jaxbench.features.ablations.waterfall import NAMES, TERMS, UNEXPLAINED, Waterfall
 from jaxbench.features.comparison import calibration, comparable, judge
 from jaxbench.features.comparison.comparable import FinishedRun, LeftOut
 from jaxbench.features.comparison.judge import ALPHA, CANNOT_TELL, EXIT, FASTER, SLOWER, Answer, Answers, Metric, decide

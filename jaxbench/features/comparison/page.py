@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from jaxbench.analysis.quantities import percent, seconds
-from jaxbench.features.ablations.waterfall import TERMS
+from jaxbench.analysis.waterfall import TERMS
 from jaxbench.features.comparison import judge
 from jaxbench.features.comparison.comparison import ONE_DEVICE, Comparison, factor_sentences
 from jaxbench.features.comparison.judge import ALPHA, CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers, Metric

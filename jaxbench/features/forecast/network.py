@@ -20,7 +20,7 @@ from jaxbench.catalog.targets import Target
 from jaxbench.core.schema import Collective
 from jaxbench.errors import UserError, present
 from jaxbench.features.forecast.forecasts import NVLINK, PEER, STAGED
-from jaxbench.records.manifest import MachineProfile
+from jaxbench.records.machine_profile import MachineProfile
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)(k|m|g|t)bit(?::(\d+(?:\.\d+)?)(us|ms))?")
 _POWERS = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}

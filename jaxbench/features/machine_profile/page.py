@@ -19,7 +19,7 @@ from jaxbench.analysis.points import between
 from jaxbench.analysis.quantities import devices, seconds
 from jaxbench.core.store import RunFolder, write_atomic
 from jaxbench.records import identity
-from jaxbench.records.manifest import CopyRate, LaunchCost, LinkFit, MachineProfile, Peak
+from jaxbench.records.machine_profile import CopyRate, LaunchCost, LinkFit, MachineProfile, Peak
 from jaxbench.report import build, page, run_report
 from jaxbench.report.build import RunOutcome
 from jaxbench.report.drawing import canvas

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import jax
 
-from jaxbench.core.plan import Point
 from jaxbench.core.schema import Verdict
 from jaxbench.errors import present
 from jaxbench.features.own_step import compare
@@ -17,6 +16,7 @@ from jaxbench.features.own_step.program import OwnProgram
 from jaxbench.features.own_step.reference import OwnReference
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import CompiledStep
+from jaxbench.measure.point import Point
 from jaxbench.parallel import multihost
 from jaxbench.workloads.own_step import PyTree
 

@@ -16,7 +16,6 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from jaxbench import discovery
-from jaxbench.core.plan import Point
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
 from jaxbench.errors import Unsupported, UserError, of_kind, present
@@ -36,6 +35,7 @@ from jaxbench.measure.check import judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
 from jaxbench.measure.compiler import Compiler
 from jaxbench.measure.model_steps import require_every_option
+from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import AboutModel, BuiltStep
 from jaxbench.processes.messages import Fields
 from jaxbench.processes.server import stage

@@ -20,11 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.core.program import TrainState
-from jaxbench.core.reference import STEPS
 from jaxbench.errors import Unsupported
 from jaxbench.features.ablations.programs import SENDS
 from jaxbench.features.own_step.one_device import OneDevice
 from jaxbench.features.own_step.program import OwnProgram, digest
+from jaxbench.measure.reference import STEPS
 from jaxbench.measure.rounding import PERTURBED, rounded_otherwise
 from jaxbench.parallel import multihost
 from jaxbench.workloads import flops

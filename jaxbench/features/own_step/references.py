@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from jaxbench.core.plan import Placed, Point
 from jaxbench.core.schema import OWN
 from jaxbench.errors import of_kind
 from jaxbench.features.ablations.points import LOCAL
 from jaxbench.levers import PART
+from jaxbench.measure.point import Point
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Answer, Refer, Request
+from jaxbench.sweep.plan import Placed
 from jaxbench.workloads.own_step import PyTree
 
 # What a worker answers if the step does not fit: an Unfit of `measure.memory`, or an error of the devices.

@@ -11,7 +11,6 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from jaxbench.core.plan import Point
 from jaxbench.core.schema import Verdict
 from jaxbench.digits import size
 from jaxbench.errors import of_kind, present
@@ -20,6 +19,7 @@ from jaxbench.features.own_step import reference
 from jaxbench.features.own_step.program import OwnProgram
 from jaxbench.features.own_step.recipe import OwnBench
 from jaxbench.measure import memory, step_work
+from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import BuiltStep
 from jaxbench.processes import messages
 from jaxbench.processes.group import ProcessGroup

@@ -20,13 +20,14 @@ from jaxbench import config as config_lib
 from jaxbench import levers
 from jaxbench.analysis import step_work
 from jaxbench.analysis.step_work import Stated
-from jaxbench.core.plan import Placed, Point
 from jaxbench.core.schema import OWN
 from jaxbench.errors import of_kind
 from jaxbench.features.own_step.references import References
+from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer, Explain, Request, Setup
+from jaxbench.sweep.plan import Placed
 from jaxbench.sweep.progress import working
 from jaxbench.sweep.run import absolute
 from jaxbench.workloads.own_step import PyTree

@@ -23,7 +23,6 @@ from rich.console import Console
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.config import LINEAR, TUNED, TargetSettings, parse_targets
-from jaxbench.core import plan
 from jaxbench.core.store import RunFolder, write_json
 from jaxbench.errors import UserError
 from jaxbench.features.time_to_target.worker import DescribeModel, HowEnded, TrainModel
@@ -33,7 +32,8 @@ from jaxbench.features.training.trainings import Trained
 from jaxbench.machine import energy
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.processes.client import Worker, WorkerError
-from jaxbench.processes.messages import Answer, Request, Setup
+from jaxbench.processes.counts import device_counts
+from jaxbench.processes.messages import KEEP_MEMORY, Answer, Request, Setup
 from jaxbench.records.manifest import Machine, Manifest
 from jaxbench.records.reading import read_json
 from jaxbench.sweep.progress import heartbeat
@@ -205,7 +205,7 @@ class TargetStudy:
         logs.mkdir(exist_ok=True)
         setup = Setup(
             module=MODULE, platform=self.machine["platform"], devices=devices, order=tuple(free_cores()),
-            environment=plan.KEEP_MEMORY,
+            environment=KEEP_MEMORY,
             worker=f"devices{devices}", machine=self.machine, cache=str((self.folder / "compiled").absolute()),
         )  # fmt: skip
         with contextlib.closing(Worker(setup, logs / f"devices{devices}.log")) as worker:
@@ -265,7 +265,7 @@ def ask(config: ConfigDict) -> tuple[TargetSettings, list[Model], Machine, tuple
     parallel.load(settings.strategy)
     models = models_of(settings)
     machine = manifest_lib.probe(settings.platform)
-    return settings, models, machine, plan.device_counts(settings, machine)  # type: ignore[arg-type]
+    return settings, models, machine, device_counts(settings, machine)  # type: ignore[arg-type]
 
 
 def dry_run(config: ConfigDict, console: Console) -> None:

@@ -26,7 +26,6 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import interrupts, parallel
-from jaxbench.core import plan
 from jaxbench.errors import UserError, present
 from jaxbench.features.training.checkpoint import saved_steps
 from jaxbench.features.training.folder import CHECKPOINTS, process_begun_ns
@@ -37,6 +36,7 @@ from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
 from jaxbench.processes import client, launch
 from jaxbench.processes.child import Child, ready
+from jaxbench.processes.counts import device_counts, host_process_counts, launched_process_counts
 from jaxbench.processes.launch import Followers, Remote
 from jaxbench.processes.messages import Fields, Setup, TrainSetup, line_of, message_of
 from jaxbench.records.manifest import Machine
@@ -355,19 +355,19 @@ def devices_and_processes(settings: config_lib.Settings, machine: Machine, batch
         *_, last = words = [str(count) for count in settings.devices]
         raise UserError(f"--config.mesh.devices={','.join(words)}: training uses one device count, such as {last}.")
     if settings.devices is not None:
-        count = plan.device_counts(settings, machine)[0]
+        count = device_counts(settings, machine)[0]
     else:
         limit = machine["cores"] if machine["platform"] == "cpu" else machine["devices"]
         # Each process must have a device.
         asked = int(settings.mesh_processes) if settings.mesh_processes.strip().isdecimal() else 1
         least = len(machine["hosts"]) if "hosts" in machine else max(1, asked)
         # More devices than cores would only take turns, and a batch that does not divide is refused later.
-        counts = [n for n in plan.device_counts(settings, machine) if n <= limit and batch % n == 0 and n % least == 0]
+        counts = [n for n in device_counts(settings, machine) if n <= limit and batch % n == 0 and n % least == 0]
         count = max(counts, default=least)
     if "hosts" not in machine:
-        return count, plan.host_process_counts(settings, (count,), machine)[count]
+        return count, host_process_counts(settings, (count,), machine)[count]
     # All processes of a launch take part: one without a device would wait for the others forever.
-    used, started = plan.launched_process_counts(settings, (count,), machine)[count], len(machine["hosts"])
+    used, started = launched_process_counts(settings, (count,), machine)[count], len(machine["hosts"])
     if used < started:
         raise UserError(
             f"--config.mesh.devices={count} leaves some of the {started} processes that were started without a device: "

@@ -23,7 +23,6 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, native_log, parallel
-from jaxbench.core.plan import require_equal_parts
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Dataset, TrainWorkload
 from jaxbench.errors import UserError, present
@@ -42,6 +41,7 @@ from jaxbench.parallel.layout import canonical_avals
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Fields, Setup, TrainSetup
 from jaxbench.records.manifest import Machine
+from jaxbench.sweep.plan import require_equal_parts
 from jaxbench.sweep.progress import heartbeat
 from jaxbench.workloads import inspection
 

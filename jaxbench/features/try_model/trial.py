@@ -28,7 +28,6 @@ from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.analysis import step_work
 from jaxbench.analysis.step_work import BEYOND, Stated
-from jaxbench.core.plan import Point
 from jaxbench.core.program import Program
 from jaxbench.core.workload import PyTree, TrainWorkload
 from jaxbench.digits import size
@@ -40,6 +39,7 @@ from jaxbench.measure import first_step
 from jaxbench.measure.bench import Bench
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.measure.model_steps import ModelSteps
+from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Describe, Description, Fields, Setup, Tried, Try

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from jaxbench.analysis.quantities import payload
 from jaxbench.analysis.run_rows import Row
-from jaxbench.features.ablations.waterfall import SLOWEST_PROCESS, STAGE_WORK, TERMS
+from jaxbench.analysis.waterfall import SLOWEST_PROCESS, STAGE_WORK, TERMS
 from jaxbench.statistics.bootstrap import MIN_ROUNDS
 
 HOLLOW = "hollow: oversubscribed (more devices than cores); proves correctness, not speed"

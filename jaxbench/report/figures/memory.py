@@ -21,7 +21,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.studies import Law
 from jaxbench.catalog import published
 from jaxbench.errors import present
-from jaxbench.records.manifest import Search, TriedBatch
+from jaxbench.records.studies import Search, TriedBatch
 from jaxbench.report.drawing import axes as scales
 from jaxbench.report.drawing import marks, notes, series, shapes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain

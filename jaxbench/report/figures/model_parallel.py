@@ -15,11 +15,11 @@ from matplotlib.typing import LineStyleType
 from jaxbench.analysis import studies
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
+from jaxbench.analysis.waterfall import CHUNKS, idle_share
 from jaxbench.catalog import published
 from jaxbench.digits import digits
-from jaxbench.features.ablations.waterfall import CHUNKS, idle_share
 from jaxbench.levers import ACCUMULATE, SCHEDULE
-from jaxbench.records.manifest import Longest, LongestOn
+from jaxbench.records.studies import Longest, LongestOn
 from jaxbench.report.drawing import axes as scales
 from jaxbench.report.drawing import marks, notes, series
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain

@@ -26,7 +26,8 @@ from jaxbench.analysis.run_rows import Row, dtype_of
 from jaxbench.core.store import MANIFEST, RunFolder
 from jaxbench.errors import UserError
 from jaxbench.records import identity, reading
-from jaxbench.records.manifest import Machine, MachineProfile, Manifest
+from jaxbench.records.machine_profile import MachineProfile
+from jaxbench.records.manifest import Machine, Manifest
 from jaxbench.records.reading import csv_table
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si

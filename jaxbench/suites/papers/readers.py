@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import scaling_laws
+from jaxbench.analysis import scaling_laws, waterfall
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.run_rows import Row
-from jaxbench.features.ablations import waterfall
 from jaxbench.features.comparison.judge import DIVERGED
 from jaxbench.features.comparison.ratio import of_seeds
 from jaxbench.levers import SCHEDULE

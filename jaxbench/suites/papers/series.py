@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import scaling_laws
+from jaxbench.analysis import scaling_laws, waterfall
 from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
-from jaxbench.features.ablations import waterfall
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.marks import Mark, exact, n_of
 from jaxbench.report.figures import memory

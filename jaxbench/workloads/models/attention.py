@@ -33,9 +33,9 @@ from jax.extend import core
 from jax.sharding import PartitionSpec
 
 from jaxbench import levers
-from jaxbench.core.schema import ATTENTIONS
 from jaxbench.core.workload import PyTree
 from jaxbench.errors import Unsupported, UserError, did_you_mean
+from jaxbench.hlo.operations import ATTENTIONS
 from jaxbench.levers import ATTENTION
 from jaxbench.workloads import sharding_context
 

@@ -14,7 +14,6 @@ from workload_cases import KEY, TINY, experiment_workload
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
-from jaxbench.core import plan
 from jaxbench.core.program import without
 from jaxbench.errors import Unsupported
 from jaxbench.features.ablations import points as ablation
@@ -22,6 +21,7 @@ from jaxbench.features.ablations import programs, recipe
 from jaxbench.features.ablations import programs as ablation_programs
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import compile_step
+from jaxbench.sweep import plan
 
 FOUR = {**CPU, "cores": 4}
 

@@ -13,7 +13,7 @@ from fabricate_forecasts import at, compiled, compiled_tpu, in_kernels
 from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench import commands
+from jaxbench import verbs
 from jaxbench.analysis.compiled import CompiledRow
 from jaxbench.catalog import hardware, targets
 from jaxbench.core.store import write_json
@@ -200,7 +200,7 @@ def test_one_compiled_count_is_enough_for_a_sharded_state():
 def test_a_model_of_blocks_is_sharded_unless_asked_otherwise():
     model = {"model": {"layers": 0}, "accelerator_batch": 9, "lever": {"remat": "none"}}
     config = ConfigDict({"scaling": "weak,strong", "strategy": "jit_auto", **model})
-    commands.load("advise").prepare(config)
+    verbs.load("advise").prepare(config)
     assert (config.scaling, config.strategy, config.lever.remat) == ("weak", "fsdp", "block")
     assert config.accelerator_batch == 1
 

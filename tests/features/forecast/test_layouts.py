@@ -11,13 +11,13 @@ from fabricate_forecasts import at, in_kernels
 from rich.console import Console
 
 from jaxbench.catalog import targets
-from jaxbench.core.expected_communication import StepFacts, verify
 from jaxbench.core.schema import Collective
 from jaxbench.features.forecast import estimate, forecasts, page, schedule, work
 from jaxbench.features.forecast.schedule import Copy, Loop, Send, Wait
 from jaxbench.features.forecast.work import Chip, Cost
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import parse
+from jaxbench.measure.expected_communication import StepFacts, verify
 
 CHIP = Chip(
     memory_bytes_per_s=1e9, products=(("bfloat16", 1e12),), peak_flop_per_s=2e12, attention_flop_per_s=5e11,

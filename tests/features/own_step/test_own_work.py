@@ -11,11 +11,11 @@ from own_steps import lies
 
 from jaxbench import levers
 from jaxbench.analysis.step_work import sentences
-from jaxbench.core.plan import Point
 from jaxbench.core.schema import PointRecord
 from jaxbench.features.own_step import recipe, requests, settle
 from jaxbench.features.own_step.recipe import OwnBench
 from jaxbench.levers import DEFAULTS
+from jaxbench.measure.point import Point
 from jaxbench.workloads.own_step import StepWorkload
 
 

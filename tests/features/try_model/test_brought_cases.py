@@ -17,10 +17,10 @@ from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.core.plan import Point
 from jaxbench.features.try_model import trial
 from jaxbench.levers import DEFAULTS
 from jaxbench.measure import first_step, model_steps
+from jaxbench.measure.point import Point
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Failed, Tried, Try
 from jaxbench.processes.server import _attempt

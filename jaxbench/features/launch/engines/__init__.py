@@ -17,9 +17,9 @@ from types import ModuleType
 
 from rich.console import Console
 
+from jaxbench.analysis import launched
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.features.launch.job import Job
-from jaxbench.records import launched
 
 
 def names() -> list[str]:

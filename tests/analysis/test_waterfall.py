@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 from fabricate_losses import Loss
 
-from jaxbench.analysis import alpha_beta, machine_profile, points, run_rows
+from jaxbench.analysis import alpha_beta, loss_sentences, machine_profile, points, run_rows, waterfall
+from jaxbench.analysis.waterfall import NAMES, Waterfall
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
-from jaxbench.features.ablations import loss_sentences, waterfall
-from jaxbench.features.ablations.waterfall import NAMES, Waterfall
 from jaxbench.statistics.bootstrap import Estimate
 
 USUAL = Loss(share=0.97, machine=0.91, communication=0.92)

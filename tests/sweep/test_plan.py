@@ -11,12 +11,12 @@ from workload_cases import TINY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
-from jaxbench.core import plan, schema
+from jaxbench.core import schema
 from jaxbench.errors import UserError
 from jaxbench.measure.arm import Arms, build_program, build_workload
 from jaxbench.parallel import axes
 from jaxbench.processes.messages import Setup
-from jaxbench.sweep import sweep
+from jaxbench.sweep import plan, sweep
 
 MIXED = {**GPUS, "device_kinds": ["NVIDIA A100", "NVIDIA T1000"]}
 

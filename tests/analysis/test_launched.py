@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from fabricate import run_folder
 
-from jaxbench.analysis import points
+from jaxbench.analysis import launched, points
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.records import launched
 from jaxbench.report import build, run_report
 
 COMMAND = ("run", "cnn")

@@ -19,15 +19,15 @@ from workload_cases import TINY
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.analysis import points
-from jaxbench.core import plan as sharing
-from jaxbench.core import reference as references
 from jaxbench.core import schema
-from jaxbench.core.plan import Point
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS, Arm
 from jaxbench.machine import mesh
 from jaxbench.measure import model_steps
+from jaxbench.measure import reference as references
+from jaxbench.measure.point import Point
+from jaxbench.processes import gpu_sharing as sharing
 
 
 def point(devices, **changes):

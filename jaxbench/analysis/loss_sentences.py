@@ -6,11 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jaxbench.analysis import gates
+from jaxbench.analysis import gates, waterfall
 from jaxbench.analysis.quantities import devices, interval, percent, scaled, seconds, times
 from jaxbench.analysis.run_rows import fault
-from jaxbench.features.ablations import waterfall
-from jaxbench.features.ablations.waterfall import (
+from jaxbench.analysis.waterfall import (
     BUBBLE,
     COMMUNICATION,
     CONTENTION,

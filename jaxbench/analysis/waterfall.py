@@ -25,7 +25,8 @@ from jaxbench.analysis import alpha_beta, stragglers
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row, fault
 from jaxbench.levers import ACCUMULATE, MESH, SCHEDULE
-from jaxbench.records.manifest import MachineProfile, Surroundings
+from jaxbench.records.machine_profile import MachineProfile
+from jaxbench.records.manifest import Surroundings
 from jaxbench.statistics import core_speeds, paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.statistics.paired_ratio import SharedTimes

@@ -12,7 +12,8 @@ from broken_strategies import communication
 from strategy_cases import verdicts
 from workload_cases import experiment_workload, linear_workload
 
-from jaxbench.core.expected_communication import (
+from jaxbench.core.schema import Collective
+from jaxbench.measure.expected_communication import (
     Statistics,
     StepFacts,
     data_parallel,
@@ -20,7 +21,6 @@ from jaxbench.core.expected_communication import (
     scalars_of_examples,
     verify,
 )
-from jaxbench.core.schema import Collective
 from jaxbench.parallel.strategies import shard_map
 
 FORM = {"all-reduce": (8, 8)}

@@ -1,0 +1,103 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The verbs. A verb is one file in `commands`: its flags, its help, and `main`. The file name is its only registration.
+
+A file defines `VERB` and `main(arguments, workdir, console) -> exit code`, and with absl the flags that only it takes.
+`list_.py` is the verb `list`, because a name of Python would hide it, and `first_run.py` is `first-run`.
+Bodies import inside `main`: `jaxbench doctor` must not wait for jax, nor `jaxbench list` for matplotlib.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from absl import flags
+
+from jaxbench import command_form
+from jaxbench.errors import UserError, did_you_mean
+
+FLAGS = flags.FLAGS
+OF_A_LAUNCH = ("coordinator", "processes", "process")
+
+# Flags of several verbs. Absl refuses to define one twice.
+flags.DEFINE_string("preset", "auto", "How much to measure: the name of a preset, or a path to a .py file.")
+flags.DEFINE_string("workdir", None, "The run folder; the default is a new one under results/.")
+flags.DEFINE_bool("dry_run", False, "Compile every point and print the expected time and memory; measure nothing.")
+flags.DEFINE_bool("share_machine", False, "Measure although another measurement runs on this machine; the run says so.")
+flags.DEFINE_string("target", None, "With --dry_run: absent hardware to compile for, such as h100:8 or v5e:4x4.")
+flags.DEFINE_string("coordinator", None, "run, train: the address of process 0, host:port; see --process.")
+flags.DEFINE_integer("processes", None, "run, train: the number of processes, if no launcher sets it.")
+flags.DEFINE_integer("process", None, "run, train: the index of this process, from 0.")
+flags.DEFINE_string(  # a keyword of Python, so it is read as FLAGS["from"]
+    "from",
+    "nnx",
+    "new: the example's library: nnx, linen, functions, equinox or haiku; step: your own train step. forecast: a run.",
+)
+flags.DEFINE_alias("template", "from")
+flags.DEFINE_string("targets", None, "forecast, advise: absent hardware, several with commas: v5e:16x16,h100:8.")
+flags.DEFINE_string("counts", None, "forecast, advise: device counts: 1,8,64 or 1..1024.")
+flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
+flags.DEFINE_string("a", None, "The reference. compare: a run folder. ab: a commit (ref:main) or settings.")
+flags.DEFINE_string("b", None, "What is judged. compare: a run folder. ab: a commit (ref:HEAD) or settings.")
+flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
+flags.DEFINE_float("margin", 0.02, "The largest relative difference that counts as the same: compare, ab; repro (0.2).")
+flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
+flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine profile, for its links.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """What a verb accepts, and its help.
+
+    Attributes:
+      usage: the command, without "jaxbench". help: what it does, in one line.
+      group: the heading of the help under which it is listed; see `help.GROUPS`.
+      details: a paragraph at the end of the help, about its flags.
+      argument: the name of its single argument; "" for none, "..." for any number of words.
+      example: a command with an argument.
+      flags: the flags that it takes. required: those that it cannot do without.
+      configured: whether it takes --config settings of its experiment. refused: kinds of experiment that it does not
+        take, by what they measure.
+      trains: its config is that of a training.
+      prepare: changes the experiment's defaults, before settings are read.
+      answers: whether its exit code is a verdict, as in `judge`.
+    """
+
+    usage: str
+    help: str
+    group: str
+    details: str = ""
+    argument: str = ""
+    example: str = ""
+    flags: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    configured: bool = False
+    refused: tuple[str, ...] = ()
+    trains: bool = False
+    prepare: Callable[[Any], None] | None = None
+    answers: bool = False
+
+    @property
+    def measures(self) -> bool:
+        """Whether it measures time. Only one such verb may run on a machine at a time."""
+        return "share_machine" in self.flags
+
+
+def load(name: str) -> Any:
+    """The module of a verb. Raises UserError for an unknown one."""
+    if name not in command_form.verbs():
+        raise UserError(f"there is no verb '{name}': {did_you_mean(name, command_form.verbs())}")
+    return importlib.import_module(command_form.verbs()[name])
+
+
+def refuse(name: str, arguments: Sequence[str]) -> None:
+    """Raises UserError for what a verb would refuse before it measures anything, if its module can say so."""
+    if hasattr(module := load(name), "check"):
+        module.check(*arguments)
+
+
+def verbs() -> dict[str, Verb]:
+    """All verbs by name. This imports them all: `load` is faster for one."""
+    return {name: load(name).VERB for name in command_form.verbs()}
