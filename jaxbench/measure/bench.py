@@ -23,7 +23,7 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, levers
 from jaxbench.config import counts
 from jaxbench.core.clock import Probe, Timer, run_ahead
-from jaxbench.core.program import Program, TrainState, jit_once
+from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompiledRecord, CompileReport, PointRecord, RoundRecord, StepWork, Verdict
 from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.levers import EXECUTION, INPUT, PART
@@ -37,6 +37,7 @@ from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_st
 from jaxbench.measure.point import Point
 from jaxbench.measure.proof import Proof, require_examples, require_micro_batchable
 from jaxbench.parallel import multihost
+from jaxbench.parallel.step import jit_once
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Compiled, Fields, Message, Request
 from jaxbench.processes.server import stage
@@ -119,7 +120,7 @@ class Compiler:
                 report = dataclasses.replace(compiled.report, compile_s=compile_s)
                 compiled = dataclasses.replace(compiled, report=report)
             self._compile_s[compiled.sha256] = compiled.report.compile_s
-            require_one_program(program.members, compiled)
+            require_one_program(ProcessGroup.of_mesh(program.mesh), compiled)
             compiled = dataclasses.replace(compiled, report=self.report_of(point, compiled.report))
             self.reports[point.point] = compiled.report
             return workload, program, compiled
@@ -283,7 +284,7 @@ class Bench(Compiler):
         with stage("train"):
             outcome |= self.outcome(workload, program, point)
         return PointRecord(
-            experiment=self.config.experiment, processes=len(program.members.processes),
+            experiment=self.config.experiment, processes=len(ProcessGroup.of_mesh(program.mesh).processes),
             platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, passport=report, checks=checks,
             worker=self.worker, outcome=outcome, facts=facts, program_sha256=program_sha256, work=work,
             **self.about_model(), **point.to_json(),
@@ -417,7 +418,7 @@ class Bench(Compiler):
         verdicts = self.state_verdicts(point, state, steps, parameters=check)
         if not check or point.point in self._accepted:
             return tuple(verdict for verdict in verdicts if not verdict.ok), None
-        if point.explains or not ready.program.members.all(all(verdict.ok for verdict in verdicts)):
+        if point.explains or not ProcessGroup.of_mesh(ready.program.mesh).all(all(verdict.ok for verdict in verdicts)):
             return verdicts, None
         if self.device.platform != "cpu":
             self._forget()  # the result of one device needs the memory
@@ -466,7 +467,7 @@ class Bench(Compiler):
 
     def timer_of(self, ready: PreparedStep) -> Timer:
         """The timer of a point."""
-        group = ready.program.members if self.co_runners.alone else self.co_runners
+        group = ProcessGroup.of_mesh(ready.program.mesh) if self.co_runners.alone else self.co_runners
         local = ready.program.mesh.local_devices
         timer = dataclasses.replace(
             self.timer, barrier=group.barrier, broadcast=group.broadcast, ahead=run_ahead(local)
@@ -516,7 +517,7 @@ class Bench(Compiler):
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
             facts = step_facts.memory(program, state, placed, gradients=self.config.measure.gradients)
-            program.members.barrier()
+            ProcessGroup.of_mesh(program.mesh).barrier()
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(compiled.call(state, placed))
             return time.perf_counter() - start, facts | step_facts.of_metrics(outputs), outputs

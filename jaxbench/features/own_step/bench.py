@@ -22,7 +22,7 @@ from jax.sharding import AxisType, Mesh
 
 from jaxbench import discovery
 from jaxbench.core.clock import Timer
-from jaxbench.core.program import Program, keep_barriers
+from jaxbench.core.program import Program
 from jaxbench.core.schema import COLLECTIVES, StepWork, Verdict
 from jaxbench.digits import size
 from jaxbench.errors import Unsupported, UserError, of_kind, present
@@ -42,6 +42,7 @@ from jaxbench.measure.bench import PreparedStep
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
 from jaxbench.measure.point import Point
 from jaxbench.parallel import multihost
+from jaxbench.parallel.step import keep_barriers
 from jaxbench.processes import messages
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Explained, Fields, Request, Same
