@@ -124,8 +124,8 @@ class Verdict:
     excess_bytes: int | None = 0  # in "collectives": sent by a device beyond the expected bytes; None: unknown
 
 
-# What identifies a point: the fields that its plan (`measure/point.py`), its records and its analysis rows share. A
-# field that does not apply to a point is None or "".
+# What identifies a point: the fields that it shares with its records and its analysis rows. A field that does not apply
+# to a point is None or "".
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from jaxbench.core.weighted import PyTree, WeightedMean
 Batch = dict[str, jax.Array]
 Metrics = dict[str, Any]  # a loss returns scalars or WeightedMeans, a step returns scalars
 KEY = jax.ShapeDtypeStruct((2,), "uint32")  # the shape and dtype of a random key, to trace functions without values
+Keys = Callable[[jax.Array], jax.Array]  # a random key -> one key for each part of the batch
 # By kind of collective ("all-reduce"): the fewest and the most numbers in its results on one device in one step.
 CollectiveBounds = dict[str, tuple[int, int]]
 

@@ -17,7 +17,7 @@ from jaxlib import xla_client
 from ml_collections import ConfigDict
 
 from jaxbench import discovery, parallel
-from jaxbench.core.program import Program, keep_barriers, without
+from jaxbench.core.program import Program
 from jaxbench.core.workload import KEY, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers import (
@@ -37,6 +37,7 @@ from jaxbench.levers import (
 )
 from jaxbench.machine.start import settle_jax
 from jaxbench.parallel import data_parallel
+from jaxbench.parallel.step import keep_barriers, without
 from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
 from jaxbench.workloads.adapters import pure

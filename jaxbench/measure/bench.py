@@ -92,7 +92,7 @@ class Bench(Generic[Steps]):
         with stage("train"):
             outcome |= recipe.outcome(built)
         return PointRecord(
-            experiment=self.config.experiment, processes=len(built.program.members.processes),
+            experiment=self.config.experiment, processes=len(ProcessGroup.of_mesh(built.program.mesh).processes),
             platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, passport=report, checks=checks,
             worker=self.worker, outcome=outcome, facts=facts, program_sha256=built.compiled.sha256, work=work,
             **vars(self.source.about()), **point.to_json(),
@@ -105,7 +105,7 @@ class Bench(Generic[Steps]):
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
             facts = step_facts.memory(program, state, placed, gradients=self.config.measure.gradients)
-            program.members.barrier()
+            ProcessGroup.of_mesh(program.mesh).barrier()
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(built.compiled.call(state, placed))
             return time.perf_counter() - start, facts | step_facts.of_metrics(outputs), outputs
@@ -192,7 +192,7 @@ class Bench(Generic[Steps]):
         verdicts = recipe.state_verdicts(point, state, steps, parameters=check)
         if not check or point.point in self._accepted:
             return tuple(verdict for verdict in verdicts if not verdict.ok), None
-        if point.explains or not ready.program.members.all(all(verdict.ok for verdict in verdicts)):
+        if point.explains or not ProcessGroup.of_mesh(ready.program.mesh).all(all(verdict.ok for verdict in verdicts)):
             return verdicts, None
         if self.device.platform != "cpu":
             self._drop_arrays()  # the result of one device needs the memory
@@ -224,7 +224,7 @@ class Bench(Generic[Steps]):
 
     def timer_of(self, ready: BuiltStep) -> Timer:
         """The timer of a point."""
-        group = ready.program.members if self.co_runners.alone else self.co_runners
+        group = ProcessGroup.of_mesh(ready.program.mesh) if self.co_runners.alone else self.co_runners
         local = ready.program.mesh.local_devices
         timer = dataclasses.replace(
             self.timer, barrier=group.barrier, broadcast=group.broadcast, ahead=run_ahead(local)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.program import Program, TrainState, gradients, jit_once
+from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import Collective, CompileReport, Verdict
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import present
@@ -35,6 +35,8 @@ from jaxbench.measure.reference import (
 )
 from jaxbench.measure.step_facts import loss_of
 from jaxbench.parallel import multihost
+from jaxbench.parallel.step import gradients, jit_once
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads import flops, sharding_context
 from jaxbench.workloads.levers import not_frozen
 from jaxbench.workloads.rng_keys import by_parts
@@ -51,7 +53,7 @@ def train(
     program: Program, call: Callable[..., PyTree], key: jax.Array, batch: Batch, count: int = STEPS
 ) -> TrainedState:
     """Makes `count` updates with a strategy's compiled step, and returns the state as host arrays."""
-    call = program.members.after_barrier(call)
+    call = ProcessGroup.of_mesh(program.mesh).after_barrier(call)
     with jax.set_mesh(program.mesh):
         state, placed = program.init(key), program.put(batch)
         for _ in range(count):
@@ -276,7 +278,7 @@ def judge_part(
     call: the compiled part; it takes the state and may donate it. batch: canonical.
     """
     with jax.set_mesh(program.mesh):
-        _, outputs = program.members.after_barrier(call)(state, program.put(batch))
+        _, outputs = ProcessGroup.of_mesh(program.mesh).after_barrier(call)(state, program.put(batch))
     if expected.what == "predictions":
         actual = jax.tree.leaves(multihost.on_host(outputs))
     else:
@@ -372,7 +374,7 @@ def judge_update(
     # It is within its limit, but `judge` found that so small an update proves nothing.
     unmoved = not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0)
     # Processes may round differently, but all must run the same programs next: the leader decides.
-    if program.members.broadcast(unmoved):
+    if ProcessGroup.of_mesh(program.mesh).broadcast(unmoved):
         with jax.set_mesh(program.mesh):
             first = program.init(key)
             # The learning rate and Adam's bias correction depend on the step, so the repeated updates use the timed
@@ -399,7 +401,7 @@ def _updated(
     program: Program, call: Callable[..., PyTree], state: TrainState, batch: Batch, updates: int
 ) -> tuple[TrainState, TrainedState, float | None]:
     """(the canonical state before the updates, the state after them, the loss of the first). Donates `state`."""
-    call = program.members.after_barrier(call)
+    call = ProcessGroup.of_mesh(program.mesh).after_barrier(call)
     with jax.set_mesh(program.mesh):
         # Host arrays that share no memory with the devices: the next step overwrites the state.
         before = jax.tree.map(lambda x: np.array(jax.device_get(x), copy=True), program.export(state))

@@ -15,6 +15,7 @@ from jaxbench.measure.arm import compiler_options
 from jaxbench.measure.compile_report import require_one_program
 from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import BuiltStep, Recipe
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Compiled, Fields
 from jaxbench.processes.server import stage
 from jaxbench.records.documents import decode
@@ -53,7 +54,7 @@ class Compiler:
                 report = dataclasses.replace(compiled.report, compile_s=compile_s)
                 compiled = dataclasses.replace(compiled, report=report)
             self._compile_s[compiled.sha256] = compiled.report.compile_s
-            require_one_program(program.members, compiled)
+            require_one_program(ProcessGroup.of_mesh(program.mesh), compiled)
             compiled = dataclasses.replace(compiled, report=recipe.report(point, compiled.report))
             self.reports[point.point] = compiled.report
             return BuiltStep(point, workload, program, compiled)

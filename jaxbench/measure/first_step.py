@@ -12,12 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
-from jaxbench.core.program import TrainState, create_state, gradients, jit_once, update
+from jaxbench.core.program import TrainState
 from jaxbench.core.schema import Verdict
 from jaxbench.core.weighted import WeightedMean
 from jaxbench.core.workload import Batch, PyTree, TrainWorkload
 from jaxbench.measure import reference
 from jaxbench.parallel import multihost
+from jaxbench.parallel.step import create_state, gradients, jit_once, update
 
 EXAMPLES = 16  # enough for the probes: most faults of a step show on a few examples
 FACTOR, NEARLY = 8, 1e-3  # a power of two, which does not change rounding; relative error of the gradient

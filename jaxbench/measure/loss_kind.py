@@ -36,13 +36,13 @@ from jax.extend import core
 
 from jaxbench import discovery
 from jaxbench.core import weighted
-from jaxbench.core.program import jit_initial, jit_once
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.measure import example_gradients, expected_communication
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.measure.expected_communication import asks_others
 from jaxbench.measure.reference import StateMaker, state_maker
+from jaxbench.parallel.step import jit_initial, jit_once
 from jaxbench.workloads import inspection, jaxprs, sharding_context
 from jaxbench.workloads.jaxprs import aval_of, equations
 from jaxbench.workloads.levers import not_frozen

@@ -12,7 +12,7 @@ import jax
 from ml_collections import ConfigDict
 
 from jaxbench import discovery, levers
-from jaxbench.core.program import Program, TrainState, jit_once
+from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
 from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.levers import INPUT, PART
@@ -27,6 +27,7 @@ from jaxbench.measure.point import Point
 from jaxbench.measure.proof import Proof, require_examples, require_micro_batchable
 from jaxbench.measure.recipe import AboutModel, BuiltStep
 from jaxbench.parallel import multihost
+from jaxbench.parallel.step import jit_once
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Fields
 from jaxbench.processes.server import stage

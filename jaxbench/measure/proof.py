@@ -151,7 +151,9 @@ class Proof:
         )  # fmt: skip
         key = self._reference_key(workload, point, layout)
         try:
-            expected = self._expected(key, workload, batch, layout, program.members, report.flops_per_step)
+            expected = self._expected(
+                key, workload, batch, layout, ProcessGroup.of_mesh(program.mesh), report.flops_per_step
+            )
         except references.Unfit as error:
             return check.unchecked(str(error)), *products, communication()
         memory.give_back()  # the reference's scratch memory, before the program takes its own

@@ -16,17 +16,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.program import Program, TrainState, create_state, gradients, jit_initial, jit_once, update
+from jaxbench.core.program import Program, TrainState
 from jaxbench.core.weighted import WeightedMean
-from jaxbench.core.workload import Batch, PyTree, TrainWorkload
+from jaxbench.core.workload import Batch, Keys, PyTree, TrainWorkload
 from jaxbench.errors import present
 from jaxbench.machine import mesh
 from jaxbench.machine.start import LARGE
 from jaxbench.measure import memory
 from jaxbench.measure.memory import Unfit
+from jaxbench.parallel.step import create_state, gradients, jit_initial, jit_once, update
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.levers import not_frozen, stateful
-from jaxbench.workloads.rng_keys import Keys, by_parts
+from jaxbench.workloads.rng_keys import by_parts
 
 Answer = TypeVar("Answer")
 StateMaker = Callable[[jax.Array], TrainState]

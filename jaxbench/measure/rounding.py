@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.program import TrainState, jit_once
+from jaxbench.core.program import TrainState
 from jaxbench.core.workload import KEY, Batch, TrainWorkload
 from jaxbench.errors import present
 from jaxbench.measure.reference import BatchLayout, Reference, TrainedState, Updates, initial_state, relative_l2
+from jaxbench.parallel.step import jit_once
 from jaxbench.workloads import flops
 
 REORDERED = 2  # orders: in one of them, an array of one number may round the same way by chance

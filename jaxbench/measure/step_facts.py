@@ -9,11 +9,13 @@ import jax
 import numpy as np
 
 from jaxbench.core.clock import InFlight, run_ahead
-from jaxbench.core.program import Program, TrainState, jit_once
+from jaxbench.core.program import Program, TrainState
 from jaxbench.core.weighted import Means
 from jaxbench.core.workload import KEY, Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.parallel import multihost
+from jaxbench.parallel.step import jit_once
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads import flops
 from jaxbench.workloads.data import order
 
@@ -112,7 +114,8 @@ def train_briefly(
         raise UserError(f"--config.train.batch={batch} exceeds the {examples} training examples: use fewer.")
     metrics: dict[str, PyTree] = {}
     with jax.set_mesh(program.mesh):
-        state, call = program.init(jax.random.PRNGKey(seed)), program.members.after_barrier(program.step)
+        state = program.init(jax.random.PRNGKey(seed))
+        call = ProcessGroup.of_mesh(program.mesh).after_barrier(program.step)
         in_flight = InFlight(run_ahead(program.mesh.local_devices))
         for step in range(steps):
             epoch, position = divmod(step, examples // batch)

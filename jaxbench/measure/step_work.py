@@ -22,6 +22,7 @@ from jaxbench.core.schema import StepWork, Verdict
 from jaxbench.core.workload import PyTree
 from jaxbench.measure.reference import MOST_STEPS
 from jaxbench.parallel import multihost
+from jaxbench.processes.group import ProcessGroup
 from jaxbench.workloads.levers import is_frozen
 
 STEPS = 8  # the period of a step that skips its work, or collects gradients, is mostly 2 or 4
@@ -43,7 +44,7 @@ def watch(
     call: the compiled step, which may donate its state. key: of `program.init`. batch_of: number of a step -> the batch
     that it takes, on the devices. clock: seconds.
     """
-    call, members = program.members.after_barrier(call), program.members
+    call, members = ProcessGroup.of_mesh(program.mesh).after_barrier(call), ProcessGroup.of_mesh(program.mesh)
     changed: set[str] = set()
     steps = changing = first = last = 0
     with program.context():
@@ -123,10 +124,10 @@ def with_effect(program: Program, call: Call, key: Any, batch: Mapping[str, jax.
         del state
     if not others or large:
         return work
-    call = program.members.after_barrier(call)
+    call = ProcessGroup.of_mesh(program.mesh).after_barrier(call)
 
     def differs(changed: Mapping[str, jax.Array]) -> bool:
-        return program.members.broadcast(_outcome(program, call, key, {**batch, **changed}) != plain)
+        return ProcessGroup.of_mesh(program.mesh).broadcast(_outcome(program, call, key, {**batch, **changed}) != plain)
 
     plain = _outcome(program, call, key, batch)
     if not differs(others):

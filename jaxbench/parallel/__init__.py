@@ -2,6 +2,7 @@
 """Spreads a workload over devices. The strategies are the files of `parallel/strategies/`. They share:
 
     axes, layout                 named meshes; where the arrays of a state lie on them
+    step                         what steps are built from: gradients, micro-batches, the update
     data_parallel, sharded_step  the steps; ways to average gradients, phases of a step
     stage, schedule              a pipeline's layout and step; its tables of work
     optimizer                    which whole arrays an optimizer needs, and the update that gathers them

@@ -35,13 +35,14 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 
-from jaxbench.core.program import Program, TrainState, create_state, forward, gradients, jit_initial, mean_over, update
+from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import UserError, present
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel import multihost
 from jaxbench.parallel.layout import canonical_avals, flattened, padded
 from jaxbench.parallel.optimizer import unused_gradients
+from jaxbench.parallel.step import create_state, forward, gradients, jit_initial, mean_over, update
 from jaxbench.workloads import rng_keys, sharding_context
 
 AXIS = "data"
@@ -77,7 +78,7 @@ def by_compiler(
             grads, model_state, metrics = gradients(workload, state, batch)
         return update(workload, state, grads, model_state), metrics
 
-    # Micro-batches are split by device even here: see `_in_micro_batches` of core/program.py.
+    # Micro-batches are split by device even here: see `_in_micro_batches` of step.py.
     return data_parallel(workload, data_mesh(devices, axis_type), step, whole_batch=True)
 
 

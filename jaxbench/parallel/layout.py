@@ -23,11 +23,12 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import PartitionSpec
 
-from jaxbench.core.program import TrainState, create_state
+from jaxbench.core.program import TrainState
 from jaxbench.core.workload import KEY, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel import multihost
 from jaxbench.parallel.axes import LIES_ON, Sizes, splits
+from jaxbench.parallel.step import create_state
 from jaxbench.workloads.levers import is_frozen, paths
 
 

@@ -14,9 +14,9 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
-from jaxbench.core.program import jit_once
 from jaxbench.core.workload import PyTree
 from jaxbench.errors import of_kind
+from jaxbench.parallel.step import jit_once
 
 
 @dataclass(frozen=True)

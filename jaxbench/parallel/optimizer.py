@@ -26,9 +26,10 @@ from jax.extend import core
 from jax.interpreters import partial_eval
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxbench.core.program import TrainState, optimizer_update, update
+from jaxbench.core.program import TrainState
 from jaxbench.core.workload import CollectiveBounds, PyTree, TrainWorkload
 from jaxbench.parallel.layout import Layout, Mirrored, map_arrays
+from jaxbench.parallel.step import optimizer_update, update
 from jaxbench.workloads.jaxprs import CALLS, aval_of, equations
 
 ELEMENTWISE = frozenset(

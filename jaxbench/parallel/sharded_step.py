@@ -23,23 +23,14 @@ import jax.numpy as jnp
 from jax.extend import core
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxbench.core.program import (
-    Program,
-    TrainState,
-    create_state,
-    gradients,
-    jit_initial,
-    keep_barriers,
-    mean_over,
-    update,
-    without,
-)
+from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel import multihost
 from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of, splits
 from jaxbench.parallel.layout import Cut, Layout, cuts
 from jaxbench.parallel.optimizer import GatheredUpdate, gathered_update, unused_gradients
+from jaxbench.parallel.step import create_state, gradients, jit_initial, keep_barriers, mean_over, update, without
 from jaxbench.workloads import rng_keys, sharding_context
 from jaxbench.workloads.jaxprs import interpret
 from jaxbench.workloads.levers import not_frozen

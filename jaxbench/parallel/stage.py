@@ -19,7 +19,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxbench.core import weighted
-from jaxbench.core.program import TrainState, jit_once, optimizer_update
+from jaxbench.core.program import TrainState
 from jaxbench.core.workload import Batch, Metrics, PyTree, Stages, TrainWorkload
 from jaxbench.errors import UserError, present
 from jaxbench.machine import mesh as mesh_lib
@@ -36,6 +36,7 @@ from jaxbench.parallel.optimizer import (
     sends,
 )
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE, Schedule
+from jaxbench.parallel.step import jit_once, optimizer_update
 from jaxbench.workloads import rng_keys, sharding_context
 from jaxbench.workloads.jaxprs import reached
 from jaxbench.workloads.models import attention

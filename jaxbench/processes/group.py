@@ -48,6 +48,11 @@ class ProcessGroup:
             return cls()
         return cls(tuple(sorted({device.process_index for device in devices})))
 
+    @classmethod
+    def of_mesh(cls, mesh: jax.sharding.Mesh) -> ProcessGroup:
+        """The processes that run a program on this mesh."""
+        return cls.of(list(mesh.devices.flat))
+
     @property
     def alone(self) -> bool:
         return len(self.processes) == 1

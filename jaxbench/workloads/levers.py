@@ -53,7 +53,7 @@ def frozen(workload: TrainWorkload, pattern: str) -> TrainWorkload:
 
     def loss(params: PyTree, state: PyTree, batch: PyTree, key: jax.Array) -> PyTree:
         value, (new, metrics) = with_frozen(workload.loss)(params, state, batch, key)
-        # A loss may return only what it changed, and `_merged` of core/program.py merges one level only.
+        # A loss may return only what it changed, and `_merged` of parallel/step.py merges one level only.
         new = {**state["model"], **new} if isinstance(new, dict) else new
         return value, ({"model": new}, metrics)
 
@@ -312,7 +312,7 @@ def _require_blocks(workload: TrainWorkload, remat: str, platform: str, device_k
 TRANSFORMS: dict[str, Callable[[TrainWorkload, Any], TrainWorkload]] = {
     "precision": in_precision,
     "freeze": frozen,
-    # Only a number: `core.program.gradients` splits each device's share of the batch, and a workload has no devices.
+    # Only a number: `parallel.step.gradients` splits each device's share of the batch, and a workload has no devices.
     "accumulate": lambda workload, micro_batches: dataclasses.replace(workload, micro_batches=micro_batches),
     "reduction": _reduced,
 }

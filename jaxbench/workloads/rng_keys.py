@@ -16,13 +16,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxbench.core import weighted
-from jaxbench.core.workload import Batch, PyTree, TrainWorkload
+from jaxbench.core.workload import Batch, Keys, PyTree, TrainWorkload
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.jaxprs import aval_of, equations
 
 PARTS = "parts"  # the mapped axis of a batch's parts on one device
-
-Keys = Callable[[jax.Array], jax.Array]
 
 
 def local_key(key: jax.Array, axes: tuple[str, ...]) -> jax.Array:

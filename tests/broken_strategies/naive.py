@@ -4,9 +4,9 @@
 import jax
 from jax.sharding import AxisType, PartitionSpec
 
-from jaxbench.core.program import gradients, mean_over, update
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel.step import gradients, mean_over, update
 
 AXIS = "data"
 

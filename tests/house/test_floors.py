@@ -9,31 +9,32 @@ import sys
 
 from house.tree import ROOT, findings, parsed, python_files
 
-RECORDS = {"records", "core/schema", "core/store"}
-# Lowest first. A room may import the rooms of lower floors and itself. A file of core stands with the folder that it is
-# the heart of, and the two may import each other.
+# Lowest first. A room may import the rooms of lower floors and itself. A room is a first-level folder or file of the
+# package, or the folder of a feature.
 FLOORS = (
     {"errors", "digits", "interrupts", "native_log", "texts"},
-    RECORDS,
+    {"records"},
     {"catalog"},
-    {"hlo"},
     {"discovery", "levers", "jax_import", "ranges"},
     {"command_form"},
-    {"config"},
     {"machine"},
+    {"core"},
+    {"hlo"},
+    {"config"},
     {"processes"},
-    {"workloads", "core/workload", "core/weighted"},
-    {"parallel", "core/program"},
-    {"core/plan"},
-    {"measure", "core/reference", "core/expected_communication", "core/clock"},
+    {"workloads"},
+    {"parallel"},
+    {"measure"},
     {"cases"},
     {"features"},  # `features/__init__.py`, which finds files of features by name
     {"sweep"},
 )
+CORE_LINES = 1500  # of the package, that importing a file of core may load
+RECORDS = {"records", "core"}  # of core, what needs no jax: test_analysis_and_report_work_without_jax imports them
 # The right wing meets the left one only in files.
 WINGS = {
     "statistics": {"errors", "digits", *RECORDS},
-    "analysis": {"errors", "digits", "catalog", "levers", "statistics", *RECORDS},
+    "analysis": {"errors", "digits", "catalog", "hlo", "levers", "statistics", *RECORDS},
     "report": {
         *("errors", "digits", "texts", "command_form", "catalog", "levers", "statistics", "analysis", "features"),
         *RECORDS,
@@ -55,19 +56,17 @@ FEATURES: dict[str, set[str]] = {
     "training": set(),
     "try_model": set(),
 }
-# Wings that know a feature: every table and page of a training run shows its waterfall.
-SHOWN = {"analysis": {"features/ablations"}, "report": {"features/ablations"}}
 # The files of features that work without jax: those with these names, and
 CONCLUDING = {"analysis", "figures", "page", "sentences"}
 WITHOUT_JAX = {
     "audit": {"checks", "table", "work"},
-    "ablations": {"loss_sentences", "waterfall"},
     "cards": {"card", "gallery"},
     "comparison": {"calibration", "comparable", "comparison", "judge", "ratio"},
     "forecast": {"advice", "estimate", "forecasts", "network", "schedule", "work"},
     "training": {"trainings"},
 }
-ROOF = {"api", "app", "commandline", "commands", "suites", "worker", "__main__"}
+# Above the features, lowest first.
+ROOF = ({"worker"}, {"suites"}, {"verbs"}, {"commandline"}, {"commands"}, {"app"}, {"api", "__main__"})
 OUTSIDE = {
     "experiments": {"errors", "discovery", "workloads"},
     "configs": {"errors"},
@@ -75,20 +74,19 @@ OUTSIDE = {
 }
 NO_JAX = {
     *("errors", "digits", "interrupts", "native_log", "command_form", "discovery", "levers", "jax_import", "catalog"),
-    *("hlo", "configs", "features", *RECORDS, *WINGS),
+    *("hlo", "records", "configs", "features", *WINGS),
 }
+CORE_WITHOUT_JAX = {"schema", "same_model", "store"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
 
 
 def room_of(path: str) -> str:
-    """jaxbench/measure/check.py -> measure; jaxbench/core/clock.py -> core/clock; configs/auto.py -> configs."""
+    """jaxbench/measure/check.py -> measure; jaxbench/features/audit/x.py -> features/audit; configs/x.py -> configs."""
     parts = path.removesuffix(".py").split("/")
     return _room(parts[1:]) if parts[0] == "jaxbench" else parts[0]
 
 
 def _room(parts: list[str]) -> str:
-    if parts[0] == "core" and len(parts) > 1:
-        return f"core/{parts[1]}"
     if parts[0] == "features" and len(parts) > 1 and parts[1] != "__init__":
         return f"features/{parts[1]}"
     return parts[0]
@@ -102,6 +100,8 @@ def concludes(path: str) -> bool:
 
 def without_jax(path: str) -> bool:
     room = room_of(path)
+    if room == "core":
+        return path.removesuffix(".py").rpartition("/")[2] in CORE_WITHOUT_JAX
     return concludes(path) if room.startswith("features/") else room in NO_JAX
 
 
@@ -123,20 +123,22 @@ def allowed_rooms(path: str) -> set[str] | None:
     room, below = room_of(path), set[str]()
     for floor in FLOORS:
         if room in floor:
-            hearts = {other for other in floor if "core/" in room + other}
-            return below | hearts | {room}
+            return below | {room}
         below |= floor
     if room in WINGS:
-        return WINGS[room] | SHOWN.get(room, set()) | {room}
+        return WINGS[room] | {room}
     if room.startswith("features/"):
         name = room.removeprefix("features/")
         if name not in FEATURES:
             return None
         known = WINGS["report"] | {"report", "hlo"} if concludes(path) else below | {*WINGS}
         return known | {room} | {f"features/{other}" for other in FEATURES[name]}
-    if room in ROOF:
-        return below | {*WINGS} | ROOF | {f"features/{name}" for name in FEATURES}
-    return OUTSIDE.get(room, set() if room in ("__init__", "core", "core/__init__") else None)
+    below |= {*WINGS} | {f"features/{name}" for name in FEATURES}
+    for floor in ROOF:
+        if room in floor:
+            return below | {room}
+        below |= floor
+    return OUTSIDE.get(room, set() if room == "__init__" else None)
 
 
 def wrong_imports(path: str, text: str) -> list[str]:
@@ -148,6 +150,8 @@ def wrong_imports(path: str, text: str) -> list[str]:
         top, *rest = name.split(".")
         if top == "jaxbench" and rest and not rest[0].startswith("__version") and _room(rest) not in allowed:
             wrong.append(f"{path}: '{room}' must not import '{name}'")
+        if rest[:1] == ["core"] and without_jax(path) and not {*rest[1:2]} <= CORE_WITHOUT_JAX:
+            wrong.append(f"{path}: it does without jax and imports '{name}'")
         if top in JAX and without_jax(path):
             wrong.append(f"{path}: it does without jax and imports '{name}'")
     return wrong
@@ -183,9 +187,51 @@ def import_circles(texts: dict[str, str]) -> list[str]:
     ]
 
 
+def mutual_imports(texts: dict[str, str]) -> list[str]:
+    """The pairs of rooms that import each other."""
+    edges = {(room_of(path), room_of(other)) for path, near in import_graph(texts).items() for other in near}
+    return sorted(f"{a} and {b} import each other" for a, b in edges if a < b and (b, a) in edges)
+
+
+def lines_loaded(path: str, texts: dict[str, str], graph: dict[str, set[str]]) -> int:
+    """The lines of the package that importing a file loads, its own included."""
+    loaded, ahead = {path}, [path]
+    while ahead:
+        new = graph[ahead.pop()] - loaded
+        loaded |= new
+        ahead += new
+    return sum(len(texts[each].splitlines()) for each in loaded)
+
+
+def package_texts() -> dict[str, str]:
+    return {path.as_posix(): (ROOT / path).read_text() for path in python_files("jaxbench")}
+
+
+def test_no_two_folders_import_each_other() -> None:
+    assert not mutual_imports(package_texts())
+
+
+def test_a_file_of_core_loads_little_of_the_package() -> None:
+    texts = package_texts()
+    graph = import_graph(texts)
+    loaded = {path: lines_loaded(path, texts, graph) for path in texts if room_of(path) == "core"}
+    assert len(loaded) > 5
+    assert not {path: lines for path, lines in loaded.items() if lines > CORE_LINES}
+
+
+def test_planted_pairs_and_closures_are_found() -> None:
+    clock, store, check = "jaxbench/core/clock.py", "jaxbench/core/store.py", "jaxbench/measure/check.py"
+    late = "def f():\n    from jaxbench.measure import check\n"
+    texts = {clock: "", store: late, check: "from jaxbench.core import clock\n"}
+    assert not import_circles(texts)  # the two folders import each other, and no two files do
+    assert mutual_imports(texts) == ["core and measure import each other"]
+    assert not mutual_imports({clock: "", check: texts[check]})
+    assert lines_loaded(store, texts, import_graph(texts)) == 3
+
+
 def test_no_import_goes_round_in_a_circle() -> None:
     """Neither inside a room nor between rooms, imports inside functions among them."""
-    assert not import_circles({path.as_posix(): (ROOT / path).read_text() for path in python_files("jaxbench")})
+    assert not import_circles(package_texts())
 
 
 def test_planted_circles_are_found() -> None:
@@ -205,9 +251,11 @@ def test_planted_violations_are_found() -> None:
     assert wrong_imports("jaxbench/core/clock.py", "def f():\n    from jaxbench import sweep")
     assert wrong_imports("jaxbench/measure/deep/clock.py", "from ...sweep import sweep")
     assert wrong_imports("jaxbench/core/store.py", "import jax.numpy as jnp")
-    assert wrong_imports("jaxbench/core/store.py", "from jaxbench.catalog import hardware")
+    assert wrong_imports("jaxbench/core/store.py", "from jaxbench.hlo import module")
+    assert wrong_imports("jaxbench/core/clock.py", "from jaxbench.processes import group")
+    assert wrong_imports("jaxbench/commandline.py", "from jaxbench.commands import run")
     assert wrong_imports("jaxbench/core/program.py", "from jaxbench.measure import bench")
-    assert wrong_imports("jaxbench/measure/bench.py", "from jaxbench.features.ablations import recipe")
+    assert wrong_imports("jaxbench/measure/bench.py", "from jaxbench.features.ablations import bench")
     assert wrong_imports("jaxbench/measure/bench.py", "from jaxbench.features import ablations")
     assert wrong_imports("jaxbench/sweep/run.py", "from jaxbench.features.profile import profile")
     assert wrong_imports("jaxbench/features/training/run.py", "from jaxbench.features.time_to_target import targets")
@@ -215,6 +263,7 @@ def test_planted_violations_are_found() -> None:
     assert wrong_imports("jaxbench/features/training/page.py", "import jax")
     assert wrong_imports("jaxbench/features/attic/x.py", "")
     assert wrong_imports("jaxbench/report/html.py", "from jaxbench.core import clock")
+    assert wrong_imports("jaxbench/report/html.py", "from jaxbench.measure import check")
     assert wrong_imports("jaxbench/report/html.py", "from jaxbench.features.training import page")
     assert wrong_imports("jaxbench/analysis/scaling_laws.py", "import optax")
     assert wrong_imports("jaxbench/sweep/sweep.py", "from jaxbench.report import html")

@@ -13,10 +13,10 @@ import pytest
 from broken_strategies import communication, naive
 from workload_cases import KEY, linear_workload, one_device
 
-from jaxbench.core.program import jit_initial
 from jaxbench.core.schema import Verdict
 from jaxbench.machine.start import LARGE, run_once_options
 from jaxbench.measure import check, memory, reference, rounding
+from jaxbench.parallel.step import jit_initial
 from jaxbench.parallel.strategies import pmap
 from jaxbench.workloads import levers
 

@@ -19,12 +19,12 @@ from thin import thin
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import parallel
-from jaxbench.core.program import create_state, optimizer_update
 from jaxbench.errors import UserError
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import axes
 from jaxbench.parallel.layout import Mirrored, canonical_avals, map_arrays
 from jaxbench.parallel.optimizer import dependencies
+from jaxbench.parallel.step import create_state, optimizer_update
 from jaxbench.workloads import TrainWorkload
 
 SHAPES = {"b": (6,), "w": (4, 6)}

@@ -16,11 +16,11 @@ from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import discovery, parallel
 from jaxbench.core import schema
-from jaxbench.core.program import jit_once, keep_barriers, without
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import axes, layout, sharded_step
+from jaxbench.parallel.step import jit_once, keep_barriers, without
 from jaxbench.workloads.models import gpt
 
 LAYERS = 1  # more layers would only repeat, and each is compiled

@@ -20,11 +20,11 @@ from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import config as config_lib
 from jaxbench import parallel
-from jaxbench.core.program import gradients, update
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel.data_parallel import data_parallel
+from jaxbench.parallel.step import gradients, update
 
 
 @functools.cache

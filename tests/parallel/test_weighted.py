@@ -15,10 +15,10 @@ from thin import KINDS, thin
 from workload_cases import KEY
 
 from jaxbench import parallel
-from jaxbench.core.program import gradients
 from jaxbench.core.workload import Partition, Stages
 from jaxbench.measure import check, reference
 from jaxbench.parallel import data_parallel
+from jaxbench.parallel.step import gradients
 from jaxbench.parallel.strategies import pipeline
 from jaxbench.workloads import Field, TrainWorkload, WeightedMean
 

@@ -23,10 +23,10 @@ from thin import KINDS, thin
 from workload_cases import KEY, one_device
 
 from jaxbench import parallel
-from jaxbench.core.program import jit_once
 from jaxbench.errors import UserError
 from jaxbench.measure import check, reference
 from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel.step import jit_once
 from jaxbench.workloads import (
     Field,
     TrainWorkload,

@@ -16,11 +16,11 @@ from thin import KINDS, thin
 from workload_cases import KEY, experiment_workload, linear_workload, one_device
 
 from jaxbench import parallel
-from jaxbench.core.program import create_state, gradients
 from jaxbench.errors import UserError
 from jaxbench.levers import REMAT, REMAT_PRESETS, offloads
 from jaxbench.measure import check, expected_communication, reference
 from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel.step import create_state, gradients
 from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx, levers
 from jaxbench.workloads.jaxprs import equations
 from jaxbench.workloads.levers import apply

@@ -24,11 +24,11 @@ from benchmarks import references
 from benchmarks.references import vision
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
-from jaxbench.core.program import gradients, jit_once
 from jaxbench.errors import UserError
 from jaxbench.machine.start import run_once_options
 from jaxbench.measure import check, loss_kind, reference
 from jaxbench.measure.proof import Proof
+from jaxbench.parallel.step import gradients, jit_once
 from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx, sharding_context
 from jaxbench.workloads.losses import evaluation
 from jaxbench.workloads.models import attention, image_layers

@@ -19,9 +19,9 @@ from workload_cases import KEY, experiment_workload
 from benchmarks import sums_growing
 from jaxbench import levers, parallel
 from jaxbench.commands import new
-from jaxbench.core.program import create_state, gradients, update
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.measure import arm
+from jaxbench.parallel.step import create_state, gradients, update
 from jaxbench.workloads import Field, from_sums, sharding_context
 from jaxbench.workloads.sums import adapt, forest, kmeans, regression, trees
 

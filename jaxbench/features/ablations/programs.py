@@ -35,12 +35,13 @@ from jax.extend import core
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 
-from jaxbench.core.program import Program, TrainState, jit_once, keep_barriers
+from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.data_parallel import AXIS
 from jaxbench.parallel.stage import AXIS as STAGE
+from jaxbench.parallel.step import jit_once, keep_barriers
 from jaxbench.workloads.jaxprs import CALLS, CASTS, Replace, aval_of, equations, evaluate, inner, interpret
 
 # The primitives that communicate, by the collective that XLA makes of them.

@@ -16,12 +16,13 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import AxisType, Mesh
 
-from jaxbench.core.program import Program, keep_barriers
+from jaxbench.core.program import Program
 from jaxbench.core.schema import COLLECTIVES
 from jaxbench.errors import Unsupported
 from jaxbench.features.ablations.programs import CollectiveLoop, CompiledCall, Item, sending
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import Instruction, Module
+from jaxbench.parallel.step import keep_barriers
 from jaxbench.workloads.own_step import PyTree
 
 _DIMENSION = re.compile(r"(?:dimensions|split_dimension)=\{?(\d+)")

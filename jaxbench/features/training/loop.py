@@ -133,7 +133,7 @@ class TrainLoop:
         options = compiler_options(session.levers, program)
         self.clock = Clock(restored.progress.get("elapsed_s", 0.0), restored.progress.get("compile_s", 0.0))
         self.program, self.plan, self.data, self.ledger = program, plan, data, ledger
-        self.members = program.members
+        self.members = ProcessGroup.of_mesh(program.mesh)
         self.means = EpochMeans(**restored.progress.get("means", {}))
         with jax.set_mesh(program.mesh):
             if restored.state is not None:

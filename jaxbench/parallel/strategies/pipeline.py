@@ -23,7 +23,7 @@ from jax.sharding import PartitionSpec
 
 from jaxbench import levers
 from jaxbench.core import weighted
-from jaxbench.core.program import Program, TrainState, mean_over, update
+from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import KEY, Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, present
 from jaxbench.parallel import schedule as schedules
@@ -32,6 +32,7 @@ from jaxbench.parallel.axes import Sizes, batch_parts, mesh_of, splits
 from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, Schedule
 from jaxbench.parallel.stage import AXIS, BLOCKS, OUTER, PipelineLayout, Stage
+from jaxbench.parallel.step import mean_over, update
 from jaxbench.workloads import rng_keys, sharding_context
 from jaxbench.workloads.levers import is_frozen
 

@@ -14,10 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from jaxbench.core.program import Program, TrainState, create_state, gradients, jit_initial, mean_over, update
+from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Batch, Metrics, PyTree, TrainWorkload
 from jaxbench.parallel import multihost
 from jaxbench.parallel.data_parallel import AXIS, on_device
+from jaxbench.parallel.step import create_state, gradients, jit_initial, mean_over, update
 from jaxbench.workloads import rng_keys
 
 WRITTEN_OUT = "shard_map"  # the same function per device; a pmapped step cannot be traced without lowering it

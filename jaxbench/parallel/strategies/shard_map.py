@@ -11,10 +11,11 @@ from __future__ import annotations
 import jax
 from jax.sharding import AxisType, PartitionSpec
 
-from jaxbench.core.program import Program, TrainState, gradients, mean_over, update
+from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Batch, Metrics, TrainWorkload
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.data_parallel import AXIS, data_parallel, on_device
+from jaxbench.parallel.step import gradients, mean_over, update
 
 # The strategy with the same communication written as explicit collectives, which ablations can remove: this one itself.
 WRITTEN_OUT = "shard_map"

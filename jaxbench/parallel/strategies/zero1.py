@@ -18,13 +18,14 @@ from functools import partial
 import jax
 from jax.sharding import PartitionSpec
 
-from jaxbench.core.program import Program, TrainState, gradients, mean_over, update
+from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
 from jaxbench.parallel.axes import mesh_of
 from jaxbench.parallel.data_parallel import AXIS, on_device
 from jaxbench.parallel.layout import Cut, Layout, canonical_avals, shared_out
 from jaxbench.parallel.optimizer import GatheredUpdate, gathered_update, unused_gradients
 from jaxbench.parallel.sharded_step import Step, program
+from jaxbench.parallel.step import gradients, mean_over, update
 
 
 def build_stage(workload: TrainWorkload, devices: list[jax.Device], *, stage: int) -> Program:

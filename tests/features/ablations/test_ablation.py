@@ -14,13 +14,13 @@ from workload_cases import KEY, TINY, experiment_workload
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
-from jaxbench.core.program import without
 from jaxbench.errors import Unsupported
 from jaxbench.features.ablations import points as ablation
 from jaxbench.features.ablations import programs, recipe
 from jaxbench.features.ablations import programs as ablation_programs
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import compile_step
+from jaxbench.parallel.step import without
 from jaxbench.sweep import plan
 
 FOUR = {**CPU, "cores": 4}

@@ -29,12 +29,12 @@ from train_cases import BATCH, EXAMPLES, before_step, toy_config, toy_session, t
 from workload_cases import experiment_workload
 
 from jaxbench import parallel
-from jaxbench.core.program import create_state, gradients, update
 from jaxbench.errors import Diverged, UserError
 from jaxbench.features.training import trainings
 from jaxbench.features.training.metrics import NoiseMeter, unbiased
 from jaxbench.features.training.plan import Plan
 from jaxbench.features.training.train import train
+from jaxbench.parallel.step import create_state, gradients, update
 from jaxbench.workloads import Field, TrainWorkload
 
 SMALL = {"layers": 1, "width": 16, "heads": 2, "context": 16}
