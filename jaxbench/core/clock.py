@@ -53,6 +53,8 @@ class Round:
     others_s: tuple[float, ...] = ()
     steal_s: tuple[float, ...] = ()
     cpus: int = 0
+    quota: float = 0.0
+    throttled_s: tuple[float, ...] = ()
     system_s: tuple[float, ...] = ()
     waits: tuple[int, ...] = ()
     faults: tuple[int, ...] = ()
@@ -258,6 +260,11 @@ def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any
         load["others_s"] = tuple(all_s - own_s for all_s, own_s in zip(busy, load["cpu_s"], strict=True))
     if steal := _between([(a.steal_s, b.steal_s) for a, b in samples]):
         load["steal_s"] = steal
+    quotas = [(a.quota, b.quota) for a, b in samples]
+    if all(a is not None and b is not None for a, b in quotas):
+        load["quota"] = min(each.cores for pair in quotas for each in pair if each is not None)
+        stopped = _between([(a and a.throttled_s, b and b.throttled_s) for a, b in quotas])
+        load["throttled_s"] = tuple(max(0.0, seconds) for seconds in stopped)  # another group may be the tightest now
     return load
 
 

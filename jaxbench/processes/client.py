@@ -339,6 +339,7 @@ def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundReco
         compilations=max(each.compilations for each in rounds), cpus=sum(those[0].cpus for those in groups),
         steal_s=_over(sum, [_by_block(statistics.mean, those, "steal_s") for those in groups]),
         others_s=_over(sum, [_others_s(those) for those in groups]),
+        throttled_s=_by_block(max, rounds, "throttled_s"),  # one quota stops all of them together
         switches=tuple(map(int, _by_block(sum, rounds, "switches"))), cpu_s=_by_block(sum, rounds, "cpu_s"),
         waits=tuple(map(int, _by_block(sum, rounds, "waits"))),
         faults=tuple(map(int, _by_block(sum, rounds, "faults"))),

@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jaxbench.analysis import gates
+from jaxbench.analysis import busy
+from jaxbench.analysis.busy import Busy
 from jaxbench.analysis.quantities import devices, interval, percent, scaled, seconds, times
-from jaxbench.analysis.run_rows import fault
+from jaxbench.analysis.run_rows import Row, fault
 from jaxbench.features.ablations import waterfall
 from jaxbench.features.ablations.waterfall import (
     BUBBLE,
@@ -46,6 +47,15 @@ def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
     """One sentence for each waterfall. It starts with strategy and scaling if the run has several."""
     several = len({one.family for one in waterfalls}) > 1
     return [f"{one.family}, {sentence(one)}" if several else sentence(one) for one in waterfalls]
+
+
+def withheld(busy_rows: Sequence[tuple[Row, Busy]]) -> list[str]:
+    """One sentence for each point that has no waterfall because the machine was busy."""
+    return [
+        f"{row.point.strategy} {row.point.scaling}, {devices(row.point.devices)}: no waterfall, because "
+        f"{each.sentence}. Measure again on a quiet machine."
+        for row, each in busy_rows
+    ]
 
 
 def sentence(one: Waterfall) -> str:
@@ -105,13 +115,16 @@ FEW = 3  # gradient arrays: joining fewer of them saves little
 def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
     """At most one sentence for each factor, largest loss first.
 
-    While somebody else used the machine in most rounds of a point, its losses may be theirs. Then a sentence says so,
-    and there is no advice about the program. Otherwise a sentence is about the strategy and scaling that lose most to
-    the factor on their largest device count. A factor gets no sentence if its confidence interval contains 0, or if it
-    loses less than `WORTH`.
+    While somebody else used the machine in many rounds of a point (`analysis/busy.py`), its losses may be theirs. Then
+    a sentence says so, and there is no advice about the program. Otherwise a sentence is about the strategy and scaling
+    that lose most to the factor on their largest device count. A factor gets no sentence if its confidence interval
+    contains 0, or if it loses less than `WORTH`.
     """
-    disturbed = [one for one in waterfalls if gates.load_of(one.point).contended > gates.MOSTLY]
-    busy = [_busy(one) for one in disturbed]
+    disturbed = {one: each for one in waterfalls if (each := busy.of(one.row)) is not None}
+    outside = [
+        f"{one.family}: {each.sentence}, so its losses say little about the program. Measure again on a quiet machine."
+        for one, each in disturbed.items()
+    ]
     waterfalls = [one for one in waterfalls if one not in disturbed]
     families: dict[str, list[Waterfall]] = {}
     for one in waterfalls:
@@ -123,16 +136,7 @@ def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
         name = max(largest, key=lambda name: _lost(largest[name], factor), default="")
         if name and _lost(largest[name], factor) >= WORTH and (text := _text(factor, families[name], waterfalls)):
             found.append((_lost(largest[name], factor), f"{name}: {text}"))
-    return [*busy, *(sentence for _, sentence in sorted(found, key=lambda one: -one[0]))]
-
-
-def _busy(one: Waterfall) -> str:
-    """The outside cause, in the place of advice about the program."""
-    reasons = [why for each in one.point.every_round if (why := gates.why_contended(one.point, each))]
-    return (
-        f"{one.family}: this machine was busy in {len(reasons)} of {len(one.point.every_round)} rounds {_on(one)} (in "
-        f"one of them, {reasons[0]}), so its losses say little about the program. Measure again on a quiet machine."
-    )
+    return [*outside, *(sentence for _, sentence in sorted(found, key=lambda one: -one[0]))]
 
 
 def _text(factor: str, members: Sequence[Waterfall], waterfalls: Sequence[Waterfall]) -> str:
