@@ -31,6 +31,7 @@ from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.levers import EXECUTION, INPUT, PART
 from jaxbench.machine import cores
 from jaxbench.machine.core_speed import probe_of
+from jaxbench.machine.device_speed import DeviceProbe
 from jaxbench.machine.mesh import on_host
 from jaxbench.measure import first_step, memory, step_facts, step_work
 from jaxbench.measure.arm import Arms, build_program, compiler_options, require_options
@@ -249,6 +250,7 @@ class Bench(Compiler):
         self._drawn: dict[int, Batch] = {}  # the batch on a CPU, by batch size
         self._keeps_arrays = True  # the three above, until a step might need their memory
         self._probes: dict[int, Probe] = {}  # by device count
+        self._device_probes: dict[int, DeviceProbe] = {}  # of accelerators, likewise
         self._speeds = probe_of(sorted(cores.affinity())) if devices[0].platform == "cpu" else None
 
     def carry_out(self, request: Request) -> Message | None:
@@ -478,6 +480,10 @@ class Bench(Compiler):
             if len(local) not in self._probes:
                 self._probes[len(local)] = Probe(local)
             timer = dataclasses.replace(timer, probe=self._probes[len(local)], speeds=self._speeds)
+        elif ready.point.devices > 1:  # one device alone has nothing to be compared with
+            if len(local) not in self._device_probes:
+                self._device_probes[len(local)] = DeviceProbe(local)
+            timer = dataclasses.replace(timer, speeds=self._device_probes[len(local)])
         if ready.point.levers.get(PART.name) != "inference":
             return timer
         # A block of one step is a latency. The fewest rounds of a run need enough of them for a percentile.

@@ -215,9 +215,14 @@ def _shared_machine(last: Waterfall) -> str:
 
 
 def _unequal(last: Waterfall) -> str:
-    cpu, ratio = core_speeds.slowest(last.point.rounds)
+    name, ratio = core_speeds.slowest(last.point.rounds)
+    if last.point.platform != "cpu":
+        return (
+            f"{name} was {ratio:.1f} times slower than the fastest of these devices, and all wait for it: a lower "
+            "clock (heat or a power limit), another process on it, or a slower kind of device."
+        )
     return (
-        f"CPU {cpu} was {ratio:.1f} times slower than the fastest CPU of these devices, and all wait for it: another "
+        f"{name} was {ratio:.1f} times slower than the fastest CPU of these devices, and all wait for it: another "
         "tenant of the same physical core, a lower clock, or a slower kind of core."
     )
 
