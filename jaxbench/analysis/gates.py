@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -26,9 +26,8 @@ from jaxbench.digits import digits
 from jaxbench.levers import PART
 from jaxbench.statistics import core_speeds
 from jaxbench.statistics.bootstrap import Estimate
-from jaxbench.statistics.timing import LoopTime, Timing, taken_by, wall_s
+from jaxbench.statistics.timing import LoopTime, Timing, taken_by, throttled, wall_s
 
-MOSTLY = 0.5  # above this share of contended rounds, a point's times may be a neighbour's
 LEAST_CPU_SHARE = 0.95  # a process with one CPU and one busy device is contended below this CPU time / wall time
 
 
@@ -57,26 +56,61 @@ def load_of(point: MeasuredPoint, rounds: Sequence[RoundRecord] | None = None) -
     )
 
 
-def why_contended(point: MeasuredPoint, record: RoundRecord) -> str:
-    """Why a round counts as contended, as a clause; "" if it does not, or if its load is unknown.
+@dataclass(frozen=True)
+class Cause:
+    """Why a round counts as contended.
+
+    kind: QUOTA to STARVED. who: what rounds with the same cause have in common, as the subject of a clause.
+    amount: a share of the CPUs' time; of a slow core, how many times as slow as at its best.
+    """
+
+    kind: str
+    who: str
+    amount: float
+
+    @property
+    def clause(self) -> str:
+        if self.kind == SLOW_CORE:  # no counter of the kernel shows why
+            slow = f"{self.who} was {self.amount:.1f} times slower than at its best"
+            return f"{slow} (another tenant of its core, or a lower clock)"
+        share = f"{100 * self.amount:.0f} %"
+        if self.kind == STARVED:
+            return f"{self.who} ran for only {share} of the time"
+        if self.kind == QUOTA:
+            return f"{self.who} stopped it for {share} of its CPUs' time"
+        return f"{self.who} took {share} of its CPUs"
+
+
+# Kinds of causes, in the order in which they are named.
+QUOTA, TAKEN, SLOW_CORE, STARVED = "quota", "taken", "slow core", "starved"
+
+
+def cause(point: MeasuredPoint, record: RoundRecord) -> Cause | None:
+    """Why a round counts as contended; None if it does not, or if its load is unknown.
 
     A round on an accelerator never does, because its processor only waits.
     """
     if point.platform != "cpu" or not record.cpu_s:
-        return ""
+        return None
+    stopped, slow = throttled(record), core_speeds.slow_cores(record, core_speeds.best(point.every_round))
+    quota = [Cause(QUOTA, f"a CPU quota of {record.quota:.1f} cores", stopped)] if stopped else []
+    taken = [Cause(TAKEN, who, share) for who, share in taken_by(record).items()]
+    slowed = [Cause(SLOW_CORE, f"CPU {cpu}", times) for cpu, times in slow.items()]
+    return next(chain(quota, taken, slowed, _starved(point, record)), None)
+
+
+def _starved(point: MeasuredPoint, record: RoundRecord) -> Iterator[Cause]:
+    """A process with one CPU and one device that waits for no input or copy should always be busy."""
     share = sum(record.cpu_s) / wall_s(record)
-    # A process with one CPU and one device that waits for no input or copy should always be busy.
     fed = point.levers.get("input", "device") != "device" or point.source
     if record.cpus == 1 and point.devices == 1 and not fed and share < LEAST_CPU_SHARE:
-        return f"its process ran for only {100 * share:.0f} % of the time"
-    taken = (f"{who} took {100 * share:.0f} % of its CPUs" for who, share in taken_by(record).items())
-    slow = core_speeds.slow_cores(record, core_speeds.best(point.every_round))
-    return next(chain(taken, (slow_core(cpu, ratio) for cpu, ratio in slow.items())), "")
+        yield Cause(STARVED, "its process", share)
 
 
-def slow_core(cpu: int, ratio: float) -> str:
-    """A clause on a core that was slow for a while. No counter of the kernel shows why."""
-    return f"CPU {cpu} was {ratio:.1f} times slower than at its best (another tenant of its core, or a lower clock)"
+def why_contended(point: MeasuredPoint, record: RoundRecord) -> str:
+    """`cause` as a clause; "" without one."""
+    found = cause(point, record)
+    return found.clause if found is not None else ""
 
 
 def _taken(rounds: Sequence[RoundRecord], name: str) -> float:

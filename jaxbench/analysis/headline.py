@@ -7,10 +7,11 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from jaxbench.analysis import roofline
+from jaxbench.analysis import busy, roofline
 from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
 from jaxbench.analysis.case_comparisons import Crossing
 from jaxbench.analysis.gates import load_of
@@ -29,15 +30,19 @@ WIDEST = 0.10  # the largest half width of an efficiency's interval in a headlin
 TAKEN = 0.10
 
 
-def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[str]:
+def headlines(
+    rows: list[Row], controls: list[Control] | None = None, machine: Mapping[str, Any] | None = None
+) -> list[str]:
     """One sentence per strategy: its efficiency at the largest valid device count, with the base's absolute time.
 
     Without any headline, a single sentence that starts with "No headline" gives the reason. A run with too few rounds
     for an interval has measured no speed: its sentence says how many points are correct.
 
-    controls: the A/A measurements of the same run. A strategy has no headline if an efficiency is not known to
-      ± WIDEST, if other programs took more than TAKEN of its CPU time, or if its A/A spread exceeds both NOISE and
-      DOUBT times the half width of the headline's interval.
+    controls: the A/A measurements of the same run. machine: the manifest, for limits of CPU time.
+
+    A strategy has no headline if the machine was busy in most rounds (`analysis/busy.py`), if an efficiency is not
+    known to ± WIDEST, if other programs took more than TAKEN of its CPU time, or if its A/A spread exceeds both NOISE
+    and DOUBT times the half width of the headline's interval.
     """
     if sentence := too_short(rows):
         return [sentence]
@@ -49,13 +54,13 @@ def headlines(rows: list[Row], controls: list[Control] | None = None) -> list[st
     }
     doubts = {
         name: reason for name, largest in claims.items()
-        if (reason := _too_wide(largest) or _taken(largest) or _noisy(noise.get(name), largest))
+        if (reason := _busy(largest) or _too_wide(largest) or _taken(largest) or _noisy(noise.get(name), largest))
     }  # fmt: skip
     sentences = [_sentence(largest) for name, largest in claims.items() if largest and name not in doubts]
     if not doubts and not sentences:
         sentences = _of_one_count(rows)
     # A run without a headline always says why, so that a missing sentence is never taken for a good result.
-    return sentences or [f"No headline: {next(iter(doubts.values()), '') or _why_not(rows)}."]
+    return sentences or [f"No headline: {next(iter(doubts.values()), '') or _why_not(rows, machine or {})}."]
 
 
 def _of_one_count(rows: list[Row]) -> list[str]:
@@ -88,6 +93,12 @@ def _sentence(largest: list[Row]) -> str:
             f"(base {devices(base.devices)}, {seconds(row.base_step_s)} per step)"
         )
     return f"{largest[0].point.strategy}: {', '.join(parts)}."
+
+
+def _busy(rows: Iterable[Row]) -> str:
+    """What the machine did in most rounds of one of these rows, as a clause; "" if it did nothing."""
+    found = (busy.of(row) for row in rows)
+    return next((each.sentence for each in found if each is not None and each.mostly), "")
 
 
 def _too_wide(largest: list[Row]) -> str:
@@ -178,7 +189,11 @@ def lacking(rows: Sequence[Row]) -> str:
     )
 
 
-def _why_not(rows: list[Row]) -> str:
+def _why_not(rows: list[Row], machine: Mapping[str, Any]) -> str:
+    wrong = any(row.point.check_ok is False for row in rows)
+    # A cause outside of the program says more than what it did to the points. Nothing says more than a wrong result.
+    if not wrong and (why := busy.fewer_cores(rows, machine) or _busy(row for row in rows if row.point.reportable)):
+        return why
     if why := lacking(rows):
         return why
     if refused := [r for r in rows if r.point.reportable and r.gate == "refused"]:

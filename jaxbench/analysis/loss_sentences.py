@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jaxbench.analysis import gates, waterfall
+from jaxbench.analysis import busy, waterfall
+from jaxbench.analysis.busy import Busy
 from jaxbench.analysis.quantities import devices, interval, percent, scaled, seconds, times
-from jaxbench.analysis.run_rows import fault
+from jaxbench.analysis.run_rows import Row, fault
 from jaxbench.analysis.waterfall import (
     BUBBLE,
     COMMUNICATION,
@@ -45,6 +46,15 @@ def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
     """One sentence for each waterfall. It starts with strategy and scaling if the run has several."""
     several = len({one.family for one in waterfalls}) > 1
     return [f"{one.family}, {sentence(one)}" if several else sentence(one) for one in waterfalls]
+
+
+def withheld(busy_rows: Sequence[tuple[Row, Busy]]) -> list[str]:
+    """One sentence for each point that has no waterfall because the machine was busy."""
+    return [
+        f"{row.point.strategy} {row.point.scaling}, {devices(row.point.devices)}: no waterfall, because "
+        f"{each.sentence}. Measure again on a quiet machine."
+        for row, each in busy_rows
+    ]
 
 
 def sentence(one: Waterfall) -> str:
@@ -104,13 +114,16 @@ FEW = 3  # gradient arrays: joining fewer of them saves little
 def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
     """At most one sentence for each factor, largest loss first.
 
-    While somebody else used the machine in most rounds of a point, its losses may be theirs. Then a sentence says so,
-    and there is no advice about the program. Otherwise a sentence is about the strategy and scaling that lose most to
-    the factor on their largest device count. A factor gets no sentence if its confidence interval contains 0, or if it
-    loses less than `WORTH`.
+    While somebody else used the machine in many rounds of a point (`analysis/busy.py`), its losses may be theirs. Then
+    a sentence says so, and there is no advice about the program. Otherwise a sentence is about the strategy and scaling
+    that lose most to the factor on their largest device count. A factor gets no sentence if its confidence interval
+    contains 0, or if it loses less than `WORTH`.
     """
-    disturbed = [one for one in waterfalls if gates.load_of(one.point).contended > gates.MOSTLY]
-    busy = [_busy(one) for one in disturbed]
+    disturbed = {one: each for one in waterfalls if (each := busy.of(one.row)) is not None}
+    outside = [
+        f"{one.family}: {each.sentence}, so its losses say little about the program. Measure again on a quiet machine."
+        for one, each in disturbed.items()
+    ]
     waterfalls = [one for one in waterfalls if one not in disturbed]
     families: dict[str, list[Waterfall]] = {}
     for one in waterfalls:
@@ -122,16 +135,7 @@ def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
         name = max(largest, key=lambda name: _lost(largest[name], factor), default="")
         if name and _lost(largest[name], factor) >= WORTH and (text := _text(factor, families[name], waterfalls)):
             found.append((_lost(largest[name], factor), f"{name}: {text}"))
-    return [*busy, *(sentence for _, sentence in sorted(found, key=lambda one: -one[0]))]
-
-
-def _busy(one: Waterfall) -> str:
-    """The outside cause, in the place of advice about the program."""
-    reasons = [why for each in one.point.every_round if (why := gates.why_contended(one.point, each))]
-    return (
-        f"{one.family}: this machine was busy in {len(reasons)} of {len(one.point.every_round)} rounds {_on(one)} (in "
-        f"one of them, {reasons[0]}), so its losses say little about the program. Measure again on a quiet machine."
-    )
+    return [*outside, *(sentence for _, sentence in sorted(found, key=lambda one: -one[0]))]
 
 
 def _text(factor: str, members: Sequence[Waterfall], waterfalls: Sequence[Waterfall]) -> str:
@@ -210,9 +214,14 @@ def _shared_machine(last: Waterfall) -> str:
 
 
 def _unequal(last: Waterfall) -> str:
-    cpu, ratio = core_speeds.slowest(last.point.rounds)
+    name, ratio = core_speeds.slowest(last.point.rounds)
+    if last.point.platform != "cpu":
+        return (
+            f"{name} was {ratio:.1f} times slower than the fastest of these devices, and all wait for it: a lower "
+            "clock (heat or a power limit), another process on it, or a slower kind of device."
+        )
     return (
-        f"CPU {cpu} was {ratio:.1f} times slower than the fastest CPU of these devices, and all wait for it: another "
+        f"{name} was {ratio:.1f} times slower than the fastest CPU of these devices, and all wait for it: another "
         "tenant of the same physical core, a lower clock, or a slower kind of core."
     )
 

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis import alpha_beta, stragglers
+from jaxbench.analysis import alpha_beta, busy, stragglers
+from jaxbench.analysis.busy import Busy
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row, fault
 from jaxbench.levers import ACCUMULATE, MESH, SCHEDULE
@@ -127,16 +128,22 @@ class Waterfall:
         """The loss to these factors together, as a fraction: 0 for factors that are exactly 1. UNKNOWN if one was not
         measured. The loss to several factors has no interval."""
         found = [self.factor(name) for name in names]
-        if self.missing and None in found:
+        if (self.missing and None in found) or (len(names) == 1 and names[0] in self._unmeasured):
             return UNKNOWN
         if len(found) == 1 and found[0] is not None:
             return found[0].lost.over(100)
         return Estimate(value=sum(factor.lost.value for factor in found if factor is not None) / 100)
 
     @property
+    def _unmeasured(self) -> set[str]:
+        """Factors that this kind of point, or an older run, has no measurement for: contention includes them."""
+        unequal = set() if math.isfinite(core_speeds.balance(self.point.rounds)) else {UNEQUAL}
+        return unequal | (set() if "processes" in self.row.ablations else {RUNTIME})
+
+    @property
     def numbers(self) -> dict[str, Estimate]:
         """Its numbers in ``summary.csv``: losses by name, those without a column as UNEXPLAINED, and its times."""
-        with_column = (SMALLER_BATCH, CONTENTION, COMMUNICATION)
+        with_column = (SMALLER_BATCH, CONTENTION, COMMUNICATION, UNEQUAL, RUNTIME)
         others = [name for name in NAMES if name not in with_column]
         return {
             **{name: self.lost(name) for name in with_column}, UNEXPLAINED: self.lost(*others),
@@ -156,9 +163,30 @@ def find(
 ) -> list[Waterfall]:
     """The waterfall of every row that has ablations, in the order of the rows.
 
-    A row has none if it is oversubscribed, refused or wrong, if its base has more than one device, or if it shares too
-    few rounds with its ablations for an interval. card: the machine profile. workers: from the manifest.
+    A row has none if it is oversubscribed, refused or wrong, if its base has more than one device, if it shares too few
+    rounds with its ablations for an interval, or if the machine was busy in most of its rounds (`withheld`). card: the
+    machine profile. workers: from the manifest.
     """
+    found = [
+        _of(base, row, alpha_beta.communication_s(row.point, card, workers))
+        for base, row in _explained(rows)
+        if not _mostly_busy(row)
+    ]
+    return [one for one in found if one.efficiency.has_interval]
+
+
+def withheld(rows: Sequence[Row]) -> list[tuple[Row, Busy]]:
+    """The rows without a waterfall because the machine was busy in most of their rounds, with what it did."""
+    return [(row, each) for _, row in _explained(rows) if (each := _mostly_busy(row)) is not None]
+
+
+def _mostly_busy(row: Row) -> Busy | None:
+    found = busy.of(row)
+    return found if found is not None and found.mostly else None
+
+
+def _explained(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """(base, row) of each row that has ablations and an efficiency that they can explain."""
     by_point = {row.point.point: row for row in rows}
     found = []
     for row in rows:
@@ -166,8 +194,8 @@ def find(
         explains = base is not None and base is not row and base.point.devices == 1
         judged = not row.wrong and row.efficiency.known and row.gate != "refused" and not row.point.oversubscribed
         if base is not None and explains and judged and set(row.ablations) & set(PARTS):
-            found.append(_of(base, row, alpha_beta.communication_s(row.point, card, workers)))
-    return [one for one in found if one.efficiency.has_interval]
+            found.append((base, row))
+    return found
 
 
 def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:

@@ -27,6 +27,7 @@ from jaxbench.core.workload import PyTree
 from jaxbench.machine import cores
 from jaxbench.machine.core_speed import CoreSpeeds
 from jaxbench.machine.cores import LoadCounters
+from jaxbench.machine.device_speed import DeviceSpeeds
 
 COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"  # JAX records one for each program that XLA compiles
 # CPU devices of one process share XLA's thread pool. A step that waits for its inputs holds a thread, so a host that
@@ -53,6 +54,8 @@ class Round:
     others_s: tuple[float, ...] = ()
     steal_s: tuple[float, ...] = ()
     cpus: int = 0
+    quota: float = 0.0
+    throttled_s: tuple[float, ...] = ()
     system_s: tuple[float, ...] = ()
     waits: tuple[int, ...] = ()
     faults: tuple[int, ...] = ()
@@ -60,6 +63,8 @@ class Round:
     cores: tuple[int, ...] = ()
     core_product_s: tuple[tuple[float, ...], ...] = ()
     core_copy_s: tuple[tuple[float, ...], ...] = ()
+    accelerators: tuple[str, ...] = ()
+    accelerator_product_s: tuple[tuple[float, ...], ...] = ()
     warmup_steps: int = 0
 
 
@@ -114,7 +119,7 @@ class Timer:
       ahead: the most steps in flight (`run_ahead`); None: no limit.
       before, after: read the load of the machine, outside the timed span of a block.
       probe: seconds of a fixed piece of work, done before each timed block; None: there is none.
-      speeds: the speed of each core, read before each timed block and after the last; None: it is not read.
+      speeds: the speed of each core or accelerator, read before each timed block and after the last; None: not read.
       barrier: waits for the other processes that run the step, so that all begin a block together.
       broadcast: a decision of this process -> that of the leader. If each decided by its own clock, one process could
         run a step that the others do not, and wait for them forever.
@@ -130,7 +135,7 @@ class Timer:
     before: Callable[[], LoadCounters] = cores.load_before
     after: Callable[[], LoadCounters] = cores.load_after
     probe: Callable[[], float] | None = None
-    speeds: Callable[[], CoreSpeeds] | None = None
+    speeds: Callable[[], CoreSpeeds | DeviceSpeeds] | None = None
     barrier: Callable[[], None] = lambda: None
     broadcast: Callable[[bool], bool] = lambda value: value
 
@@ -221,7 +226,7 @@ class Timer:
             settled = repeated or self.broadcast(agree)
         times: list[float] = []
         probe_s: list[float] = []
-        speeds: list[CoreSpeeds] = []
+        speeds: list[CoreSpeeds | DeviceSpeeds] = []
         samples: list[tuple[LoadCounters, LoadCounters]] = []
         with jax.transfer_guard(guard), count_compilations() as compilations:
             # In turns, so that a drift of the machine moves both clocks alike.
@@ -239,7 +244,7 @@ class Timer:
         measured = Round(
             block_s=tuple(times[:: 2 if double else 1]), double_block_s=tuple(times[1::2]) if double else (),
             warmup_block_s=tuple(warmup), settled=settled, compilations=len(compilations), probe_s=tuple(probe_s),
-            warmup_steps=warmup_steps, **_core_speeds(speeds), **loads(samples),
+            warmup_steps=warmup_steps, **_speeds(speeds), **loads(samples),
         )  # fmt: skip
         return measured, state
 
@@ -258,10 +263,15 @@ def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any
         load["others_s"] = tuple(all_s - own_s for all_s, own_s in zip(busy, load["cpu_s"], strict=True))
     if steal := _between([(a.steal_s, b.steal_s) for a, b in samples]):
         load["steal_s"] = steal
+    quotas = [(a.quota, b.quota) for a, b in samples]
+    if all(a is not None and b is not None for a, b in quotas):
+        load["quota"] = min(each.cores for pair in quotas for each in pair if each is not None)
+        stopped = _between([(a.throttled_s, b.throttled_s) for a, b in quotas if a is not None and b is not None])
+        load["throttled_s"] = tuple(max(0.0, seconds) for seconds in stopped)  # another group may be the tightest now
     return load
 
 
-def _core_speeds(readings: Sequence[CoreSpeeds]) -> dict[str, Any]:
+def _speeds(readings: Sequence[CoreSpeeds | DeviceSpeeds]) -> dict[str, Any]:
     """Readings around the blocks of a round, as the fields of `Round`: for each block the faster of the reading before
     it and the one after it. A tenth of single readings on an idle virtual machine are slow for a moment; a neighbour
     that was there for the whole block slows both."""
@@ -271,11 +281,11 @@ def _core_speeds(readings: Sequence[CoreSpeeds]) -> dict[str, Any]:
     def faster(times: Sequence[tuple[float, ...]]) -> tuple[tuple[float, ...], ...]:
         return tuple(tuple(map(min, a, b)) for a, b in zip(times, times[1:], strict=False))
 
-    return {
-        "cores": readings[0].cpus,
-        "core_product_s": faster([each.product_s for each in readings]),
-        "core_copy_s": faster([each.copy_s for each in readings]),
-    }
+    product_s, first = faster([each.product_s for each in readings]), readings[0]
+    if isinstance(first, DeviceSpeeds):
+        return {"accelerators": first.names, "accelerator_product_s": product_s}
+    copy_s = faster([each.copy_s for each in readings if isinstance(each, CoreSpeeds)])
+    return {"cores": first.cpus, "core_product_s": product_s, "core_copy_s": copy_s}
 
 
 def _between(readings: Sequence[tuple[float | None, float | None]]) -> tuple[float, ...]:

@@ -287,6 +287,10 @@ class RoundRecord(Line):
     others_s: tuple[Finite, ...] = ()  # of other processes on the CPUs that it may use; clocks with ticks: may be < 0
     steal_s: tuple[NonNegative, ...] = ()  # time that the hypervisor took from those CPUs
     cpus: Count = 0  # how many CPUs it may use; 0: unknown
+    # The tightest CPU quota of the process, in cores, and the seconds in which it stopped the process, as the kernel
+    # counts them; 0 and (): no quota, or not reported
+    quota: NonNegative = 0.0
+    throttled_s: tuple[NonNegative, ...] = ()
     # Seconds of a fixed product on each of the point's cores, right before each timed block, in the same order. () in
     # older records, and on accelerators
     probe_s: tuple[NonNegative, ...] = ()
@@ -300,6 +304,10 @@ class RoundRecord(Line):
     cores: tuple[Count, ...] = ()  # their numbers
     core_product_s: tuple[tuple[NonNegative, ...], ...] = ()
     core_copy_s: tuple[tuple[NonNegative, ...], ...] = ()
+    # The same of accelerators: their names, and wall seconds of a small product on each alone, block x device. () in
+    # older records, and on CPUs
+    accelerators: tuple[str, ...] = ()
+    accelerator_product_s: tuple[tuple[NonNegative, ...], ...] = ()
     # Checks of the state after the round: all of them in the first and the last round, otherwise only failed ones
     checks: tuple[Verdict, ...] = ()
     loss_after: Finite | None = None  # the loss of that state on the timed batch; None if not all was checked
@@ -318,13 +326,15 @@ class RoundRecord(Line):
         times = self.process_block_s
         if times and tuple(max(block) for block in zip(*times, strict=True)) != self.block_s:
             raise ValueError("block_s is not the slowest of process_block_s")
-        by_block = "cpu_s switches system_s waits faults others_s steal_s probe_s core_product_s core_copy_s"
-        for name in by_block.split():
+        load = "cpu_s switches system_s waits faults others_s steal_s throttled_s"
+        for name in f"{load} probe_s core_product_s core_copy_s accelerator_product_s".split():
             if (count := len(getattr(self, name))) not in (0, len(self.block_s) + len(self.double_block_s)):
                 raise ValueError(f"{name} has {count} values, not one for each timed block")
 
         if any(len(block) != len(self.cores) for block in (*self.core_product_s, *self.core_copy_s)):
             raise ValueError(f"core_product_s and core_copy_s have not one number for each of {len(self.cores)} cores")
+        if any(len(block) != len(self.accelerators) for block in self.accelerator_product_s):
+            raise ValueError(f"accelerator_product_s has not one number for each of {len(self.accelerators)} devices")
 
     @property
     def steps_made(self) -> int:

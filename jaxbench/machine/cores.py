@@ -14,6 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxbench.machine import cpu_quota
+from jaxbench.machine.cpu_quota import Quota
+
 CPUS = Path("/sys/devices/system/cpu")
 
 
@@ -36,23 +39,9 @@ def siblings(cpu: int, topology: Path = CPUS) -> frozenset[int]:
     return frozenset(number for each in ends for number in range(each[0], each[-1] + 1))
 
 
-def quota(cgroup: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """The limit of a container's CPU time, in cores; None without a limit. Reads cgroup v2, then v1."""
-    try:
-        limit, period = (cgroup / "cpu.max").read_text().split()  # microseconds of CPU time in each period
-        return None if limit == "max" else int(limit) / int(period)
-    except (OSError, ValueError):
-        pass
-    try:
-        quota_us = int((cgroup / "cpu" / "cpu.cfs_quota_us").read_text())
-        return quota_us / int((cgroup / "cpu" / "cpu.cfs_period_us").read_text()) if quota_us > 0 else None
-    except (OSError, ValueError):
-        return None
-
-
 def available_cores() -> int:
     """The number of devices that can have their own core: physical cores in the affinity mask, at most the quota."""
-    cores, limit = len(physical_cores()), quota()
+    cores, limit = len(physical_cores()), cpu_quota.limit()
     return cores if limit is None else max(1, min(cores, int(limit)))  # a part of a core would pause its device
 
 
@@ -126,6 +115,7 @@ class LoadCounters:
         which the hypervisor ran another machine. None if the system does not report them. steal_s is None also while it
         is 0 on every CPU since the system started: there is no hypervisor, or it does not report steal.
       cpus: the number of CPUs that this process may use.
+      quota: the CPU quota of this process; None without one.
     """
 
     cpu_s: float
@@ -136,6 +126,7 @@ class LoadCounters:
     system_s: float = 0.0
     waits: int = 0
     faults: int = 0
+    quota: Quota | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +170,7 @@ def load_after() -> LoadCounters:
 def _load(
     busy_s: float | None, steal_s: float | None, cpus: int, own: tuple[float, resource.struct_rusage] | None = None
 ) -> LoadCounters:
+    limit = cpu_quota.read()  # before this process' own counters, because it takes time, too
     cpu_s, used = own or _own_load()
     return LoadCounters(
         cpu_s=cpu_s,
@@ -189,6 +181,7 @@ def _load(
         system_s=used.ru_stime,
         waits=used.ru_nvcsw,
         faults=used.ru_minflt,
+        quota=limit,
     )
 
 

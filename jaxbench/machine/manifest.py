@@ -22,7 +22,7 @@ from importlib import metadata
 from pathlib import Path
 
 from jaxbench.errors import UserError
-from jaxbench.machine import cores, source
+from jaxbench.machine import cores, cpu_quota, source
 from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import Git, Machine
 
@@ -72,7 +72,9 @@ def capture(platform: str) -> Machine:
         "device_kinds": sorted({device.device_kind for device in devices}),
         "platform_version": " ".join(devices[0].client.platform_version.split()),
         "cores": cores.available_cores(),
-        "cpu_quota": cores.quota(),
+        "cpu_quota": cpu_quota.limit(),
+        "allowed_cpus": len(cores.affinity()),
+        "cpus": os.cpu_count() or 1,
         "affinity": hasattr(os, "sched_setaffinity"),
         "cpu_model": _cpu_model(),
         "identity": found,

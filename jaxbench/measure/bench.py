@@ -24,6 +24,7 @@ from jaxbench.core.workload import Batch
 from jaxbench.levers import EXECUTION, PART
 from jaxbench.machine import cores
 from jaxbench.machine.core_speed import probe_of
+from jaxbench.machine.device_speed import DeviceProbe
 from jaxbench.measure import memory, step_facts, step_work
 from jaxbench.measure.check import counted_steps
 from jaxbench.measure.compile_report import CompiledStep, op_by_op
@@ -68,6 +69,7 @@ class Bench(Generic[Steps]):
         self._visited: set[str] = set()  # points that this process has measured
         self._warm: set[str] = set()  # points with a step that has settled
         self._probes: dict[int, Probe] = {}  # by device count
+        self._device_probes: dict[int, DeviceProbe] = {}  # of accelerators, likewise
         self._speeds = probe_of(sorted(cores.affinity())) if devices[0].platform == "cpu" else None
 
     def prepare(self, fields: Fields, *, paced: bool = True) -> PointRecord:
@@ -237,6 +239,10 @@ class Bench(Generic[Steps]):
             if len(local) not in self._probes:
                 self._probes[len(local)] = Probe(local)
             timer = dataclasses.replace(timer, probe=self._probes[len(local)], speeds=self._speeds)
+        elif ready.point.devices > 1:  # one device alone has nothing to be compared with
+            if len(local) not in self._device_probes:
+                self._device_probes[len(local)] = DeviceProbe(local)
+            timer = dataclasses.replace(timer, speeds=self._device_probes[len(local)])
         if ready.point.levers.get(PART.name) != "inference":
             return timer
         # A block of one step is a latency. The fewest rounds of a run need enough of them for a percentile.

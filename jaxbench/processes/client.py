@@ -339,10 +339,11 @@ def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundReco
         compilations=max(each.compilations for each in rounds), cpus=sum(those[0].cpus for those in groups),
         steal_s=_over(sum, [_by_block(statistics.mean, those, "steal_s") for those in groups]),
         others_s=_over(sum, [_others_s(those) for those in groups]),
+        throttled_s=_by_block(max, rounds, "throttled_s"),  # one quota stops all of them together
         switches=tuple(map(int, _by_block(sum, rounds, "switches"))), cpu_s=_by_block(sum, rounds, "cpu_s"),
         waits=tuple(map(int, _by_block(sum, rounds, "waits"))),
         faults=tuple(map(int, _by_block(sum, rounds, "faults"))),
-        system_s=_by_block(sum, rounds, "system_s"), **_core_speeds(rounds),
+        system_s=_by_block(sum, rounds, "system_s"), **_device_speeds(rounds),
         block_s=_by_block(max, rounds, "block_s"), double_block_s=_by_block(max, rounds, "double_block_s"),
         warmup_block_s=_by_block(max, rounds, "warmup_block_s"), loop_s=_by_block(max, rounds, "loop_s"),
         double_loop_s=_by_block(max, rounds, "double_loop_s"), probe_s=_by_block(max, rounds, "probe_s"),
@@ -351,17 +352,17 @@ def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundReco
     return merged_round
 
 
-def _core_speeds(rounds: Sequence[RoundRecord]) -> dict[str, Any]:
-    """The speeds of the cores of all processes, one process after the other; {} if one has none."""
+def _device_speeds(rounds: Sequence[RoundRecord]) -> dict[str, Any]:
+    """The speeds of the cores or accelerators of all processes, one process after the other; {} if one has none."""
     # Processes that share cores read them one after the other too, so each of their readings stands for itself.
-    if not all(each.cores for each in rounds):
-        return {}
-    names = ("core_product_s", "core_copy_s")
-    of_each = {name: [getattr(each, name) for each in rounds] for name in names}
-    return {
-        "cores": tuple(core for each in rounds for core in each.cores),
-        **{name: tuple(sum(block, ()) for block in zip(*of_each[name], strict=True)) for name in names},
-    }
+    found: dict[str, Any] = {}
+    speeds = {"cores": ("core_product_s", "core_copy_s"), "accelerators": ("accelerator_product_s",)}
+    for devices, names in speeds.items():
+        if all(getattr(each, devices) for each in rounds):
+            of_each = {name: [getattr(each, name) for each in rounds] for name in names}
+            found[devices] = tuple(device for each in rounds for device in getattr(each, devices))
+            found |= {name: tuple(sum(block, ()) for block in zip(*of_each[name], strict=True)) for name in names}
+    return found
 
 
 def _alike(kind: type[Kind], records: Sequence[object]) -> list[Kind]:

@@ -31,6 +31,8 @@ class Machine(TypedDict, total=False):
     platform_version: str
     cores: Count  # 0: of absent hardware
     cpu_quota: Positive | None  # the number of cores that a container may use
+    allowed_cpus: AtLeastOne  # logical CPUs that the parent process may use
+    cpus: AtLeastOne  # logical CPUs of the machine
     affinity: bool
     cpu_model: str
     identity: dict[str, Any]  # see `records.identity`

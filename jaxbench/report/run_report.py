@@ -27,6 +27,7 @@ from jaxbench.analysis import (
 )
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.arms import ArmGroup
+from jaxbench.analysis.busy import Busy
 from jaxbench.analysis.case_comparisons import CallSplit, Crossing, HalfPerformance, PublishedVerdict, Way
 from jaxbench.analysis.headline import Control
 from jaxbench.analysis.lever_results import Knee, Phases
@@ -130,13 +131,18 @@ class RunReport:
         # A time that is of something else than its name says is no news below the headlines, but a part of them.
         does = sentences.work(self.rows)
         if self.kind == TRAINING:
-            return [*headline.headlines(self.rows, self.controls), *does]
+            return [*headline.headlines(self.rows, self.controls, self.manifest), *does]
         found = [*lever_results.headlines(self.view, self.groups), *does]
         return [*found, *([studies.search_sentence(self.search)] if self.search is not None else [])]
 
     @functools.cached_property
     def controls(self) -> list[Control]:
         return headline.controls(self.rows) if self.kind == TRAINING else []
+
+    @functools.cached_property
+    def withheld(self) -> list[tuple[Row, Busy]]:
+        """The points that have no waterfall because the machine was busy."""
+        return waterfall.withheld(self.rows) if self.kind == TRAINING else []
 
     @functools.cached_property
     def fits(self) -> list[Fit]:
@@ -241,7 +247,7 @@ class RunReport:
             "Refused by the gates": sentences.refusals(rows),
             "Not measured": self.left_out,
             "Load": sentences.load_warnings(self.manifest, self.points()),
-            "Why not 100 %": loss_sentences.sentences(self.waterfalls),
+            "Why not 100 %": [*loss_sentences.sentences(self.waterfalls), *loss_sentences.withheld(self.withheld)],
             "What would help": loss_sentences.advice(self.waterfalls),
             "Baseline": sentences.baselines(self.groups),
             "Compiler options": sentences.compiler_sets(self.manifest) if self.kind == ARMS else [],

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxbench.analysis import gates, step_work
+from jaxbench.analysis import busy, gates, step_work
 from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.headline import Control, half_widths
 from jaxbench.analysis.points import MeasuredPoint
@@ -25,14 +25,15 @@ from jaxbench.statistics.timing import MOST_TAKEN
 
 def load_warnings(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[str]:
     """Warnings about contention with other programs during the run; [] without any."""
-    disturbed = [point for point in points if gates.load_of(point).contended > gates.MOSTLY]
+    disturbed = [each for point in points if (each := busy.of_point(point)) is not None]
     sentences = []
     if disturbed:
-        names = ", ".join(point.point for point in disturbed[:4])
-        names += f" and {len(disturbed) - 4} more" if len(disturbed) > 4 else ""
-        # One reason stands for all: it has the numbers of a round, which would differ from point to point.
-        reason = next(filter(None, (gates.why_contended(disturbed[0], each) for each in disturbed[0].every_round)))
-        sentences.append(f"Other programs used the machine in most rounds of {names}: in one of them, {reason}.")
+        # One sentence stands for all: it has numbers, which would differ from point to point.
+        most = max(disturbed, key=lambda each: each.rounds)
+        others = [each.point for each in disturbed if each is not most]
+        names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        also = f"; likewise {names}" if others else ""
+        sentences.append(f"{most.sentence[:1].upper()}{most.sentence[1:]}{also}.")
     if shared := manifest.get("shared_with"):
         sentences.append(f"The machine was shared on purpose (--share_machine) with {shared}.")
     return sentences

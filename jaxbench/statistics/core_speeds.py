@@ -1,5 +1,6 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""What the speeds of cores say about rounds: which core was slow when, and how unequal the devices of a point were.
+"""What the speeds of cores and accelerators say about rounds: which core was slow when, and how unequal the devices of
+a point were.
 
 A core is compared with its own best speed in the same session. So a machine of unequal cores is no disturbance, and a
 neighbour that no counter of the kernel shows is one.
@@ -45,21 +46,33 @@ def slow_cores(record: RoundRecord, best_s: Best) -> dict[int, float]:
 def balance(rounds: Sequence[RoundRecord]) -> float:
     """The mean over devices of the time of the fixed product, over that of the slowest device: 1 if all are equal.
 
-    NaN without readings. Each device waits for the slowest in every step, so this is the efficiency that unequal
+    The point on one device takes turns on the cores of a CPU, but always uses the first accelerator. So of accelerators
+    it is the time of the first one in place of the mean. NaN without readings.
+
+    Each device waits for the slowest in every step, so this is the efficiency that unequal
     devices leave.
     """
-    read = [np.median(each.core_product_s, axis=0) for each in rounds if each.core_product_s]
+    read = [each for record in rounds if (each := _device_s(record)) is not None]
     if not read or len({len(each) for each in read}) > 1:
         return float("nan")
     device_s = np.median(read, axis=0)
-    share = float(np.mean(device_s) / np.max(device_s))
+    alone_s = device_s[0] if rounds[0].accelerators else np.mean(device_s)
+    share = float(alone_s / np.max(device_s))
     return 1.0 if 1 - share < EQUAL else share
 
 
-def slowest(rounds: Sequence[RoundRecord]) -> tuple[int, float]:
-    """(the slowest CPU of a point, how many times as slow as the fastest). Raises ValueError without readings."""
-    read = [(each.cores, np.median(each.core_product_s, axis=0)) for each in rounds if each.core_product_s]
+def slowest(rounds: Sequence[RoundRecord]) -> tuple[str, float]:
+    """(the slowest device of a point, such as "CPU 1" or "gpu 1 (NVIDIA L4)", how many times as slow as the fastest).
+    Raises ValueError without readings."""
+    read = [(record, each) for record in rounds if (each := _device_s(record)) is not None]
     if not read:
-        raise ValueError("no round has the speeds of its cores")
-    cores, times = read[0][0], np.median([each for _, each in read], axis=0)
-    return cores[int(np.argmax(times))], float(np.max(times) / np.min(times))
+        raise ValueError("no round has the speeds of its devices")
+    record, times = read[0][0], np.median([each for _, each in read], axis=0)
+    names = record.accelerators or tuple(f"CPU {cpu}" for cpu in record.cores)
+    return names[int(np.argmax(times))], float(np.max(times) / np.min(times))
+
+
+def _device_s(record: RoundRecord) -> np.ndarray | None:
+    """(devices,) seconds of the fixed product in the median block of a round; None without readings."""
+    blocks = record.core_product_s or record.accelerator_product_s
+    return np.median(blocks, axis=0) if blocks else None

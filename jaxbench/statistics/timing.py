@@ -288,6 +288,13 @@ def taken_by(about: RoundRecord) -> dict[str, float]:
     return {who: s / cpu_time for who, s in spent.items() if cpu_time and s > max(rounding_s, MOST_TAKEN * cpu_time)}
 
 
+def throttled(about: RoundRecord) -> float:
+    """The share of the CPUs' time during a round's blocks in which a quota stopped the process; 0 if it is small."""
+    cpu_time = wall_s(about) * about.cpus
+    share = sum(about.throttled_s) / cpu_time if cpu_time else 0.0
+    return share if share > MOST_TAKEN else 0.0
+
+
 def best_speeds(rounds: Iterable[RoundRecord]) -> dict[int, core_speeds.Best]:
     """The best speed of each CPU, by session: another start of a run may meet the machine in another state."""
     by_session: dict[int, list[RoundRecord]] = {}
@@ -319,7 +326,7 @@ def counted(
         (session(each), each.round)
         for name in claiming
         for each in rounds[name]
-        if taken_by(each) or core_speeds.slow_cores(each, best[session(each)])
+        if throttled(each) or taken_by(each) or core_speeds.slow_cores(each, best[session(each)])
     }
     left = {name: tuple(each for each in of if (session(each), each.round) not in out) for name, of in rounds.items()}
     if all(enough(len(left[name]), (each.worker for each in left[name])) for name in claiming):

@@ -426,21 +426,28 @@ def test_an_efficiency_that_is_hardly_known_is_no_headline(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("platform", "others", "steal", "why"),
+    ("platform", "others", "steal", "disturbed", "why"),
     [
-        ("cpu", 0.3, 0.0, "other processes took 30 % of the CPU time of shard_map/strong/2 while it was timed"),
-        ("cpu", 0.0, 0.2, "the hypervisor took 20 %"),
-        ("cpu", 0.05, 0.04, ""),
-        ("gpu", 0.3, 0.0, ""),  # its processor only waits
+        ("cpu", 0.5, 0.0, 3, "other processes took 30 % of the CPU time of shard_map/strong/2 while it was timed"),
+        ("cpu", 0.3, 0.0, 5, "this machine was busy: other processes took 30 % of its CPUs in 5 of 5 rounds"),
+        ("cpu", 0.0, 0.2, 5, "this machine was busy: the hypervisor took 20 %"),
+        ("cpu", 0.05, 0.04, 5, ""),
+        ("gpu", 0.3, 0.0, 5, ""),  # its processor only waits
     ],
 )
-def test_an_efficiency_of_what_others_left_is_no_headline(tmp_path, platform, others, steal, why):
+def test_an_efficiency_of_what_others_left_is_no_headline(tmp_path, platform, others, steal, disturbed, why):
     rows = analyse(tmp_path, devices=(1, 2), platform=platform, device_kind="H100" if platform == "gpu" else "cpu")
     for name in ("shard_map/strong/2", "shard_map/weak/2"):
         point = rows[name].point
         wall = [wall_s(each) for each in point.rounds]
         timed = [
-            dataclasses.replace(each, cpu_s=(2 * s,), cpus=2, others_s=(2 * others * s,), steal_s=(2 * steal * s,))
+            dataclasses.replace(
+                each,
+                cpu_s=(2 * s,),
+                cpus=2,
+                others_s=(2 * others * s * (each.round < disturbed),),
+                steal_s=(2 * steal * s,),
+            )
             for each, s in zip(point.rounds, wall, strict=True)
         ]
         rows[name] = dataclasses.replace(rows[name], point=dataclasses.replace(point, rounds=tuple(timed)))

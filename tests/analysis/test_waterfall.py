@@ -93,7 +93,7 @@ def test_a_busy_machine_is_named_and_there_is_no_advice_about_the_program(tmp_pa
         one, row=dataclasses.replace(one.row, point=dataclasses.replace(one.point, rounds=tuple(taken)))
     )
     (said,) = loss_sentences.advice([busy])
-    assert "this machine was busy in 10 of 10 rounds" in said and "other processes took 50 % of its CPUs" in said
+    assert "this machine was busy: other processes took 50 % of its CPUs in 10 of 10 rounds" in said
     assert "overlap" not in said and "bytes" not in said
 
 

@@ -22,24 +22,9 @@ def test_two_threads_of_a_core_are_one(tmp_path):
     assert cores.physical_cores({7}, tmp_path) == [7]  # nothing known about it
 
 
-QUOTAS = [
-    ({"cpu.max": "max 100000\n"}, None), ({"cpu.max": "150000 100000\n"}, 1.5), ({"cpu.max": "nonsense\n"}, None),
-    ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),  # of version 1
-    ({"cpu/cpu.cfs_quota_us": "200000", "cpu/cpu.cfs_period_us": "100000"}, 2.0),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("files", "limit"), QUOTAS)
-def test_the_quota_of_both_versions_of_cgroups(tmp_path, files, limit):
-    (tmp_path / "cpu").mkdir()
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    assert cores.quota(tmp_path) == limit
-
-
 def test_a_quota_below_the_cores_wins(monkeypatch):
     monkeypatch.setattr(cores, "physical_cores", lambda: list(range(64)))
-    monkeypatch.setattr(cores, "quota", lambda: 2.5)
+    monkeypatch.setattr(cores.cpu_quota, "limit", lambda: 2.5)
     assert cores.available_cores() == 2
 
 

@@ -34,6 +34,7 @@ from jaxbench.statistics.bootstrap import Estimate
 
 HERE = Path(__file__).parent
 METRICS = HERE.parents[1] / "docs" / "metrics"
+LOSS = fabricate_losses.Loss(share=0.9, unequal=0.9, runtime=0.9)
 NAMES = [name for column in columns.FILE for name in column.names]
 
 
@@ -82,7 +83,7 @@ def test_every_column_leads_somewhere(tmp_path: Path) -> None:
         found.append(run_report.find(RunFolder(fabricate.run_folder(tmp_path / name, **facts))))
     link = {"op": "all_reduce", "dtype": "float32", "devices": 2, "oversubscribed": False, "alpha_s": 1e-5}
     card = fabricate_cases.card(links=[{**link, "beta_bytes_per_s": 1e9, "bus_bytes_per_s": 1e9}])
-    explained = fabricate_losses.folder(tmp_path / "explained", {2: fabricate_losses.Loss(share=0.9)}, peak=True)
+    explained = fabricate_losses.folder(tmp_path / "explained", {2: LOSS}, peak=True)
     store.write_json(explained / "machine.json", card)
     found.append(run_report.find(RunFolder(explained)))
     found.append(run_report.find(RunFolder(fabricate_ranks.folder(tmp_path / "ranks", (1.0, 1.3)))))

@@ -37,7 +37,7 @@ def test_a_core_that_is_always_slower_disturbs_nothing_and_unbalances_the_device
     best = core_speeds.best(given)
     assert not any(core_speeds.slow_cores(each, best) for each in given)
     assert core_speeds.balance(given) == pytest.approx(0.75)
-    assert core_speeds.slowest(given) == (1, pytest.approx(2.0))
+    assert core_speeds.slowest(given) == ("CPU 1", pytest.approx(2.0))
 
 
 def test_readings_that_differ_by_one_percent_are_no_disturbance():

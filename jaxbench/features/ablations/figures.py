@@ -9,7 +9,9 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jaxbench.analysis.busy import Busy
 from jaxbench.analysis.quantities import devices
+from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.waterfall import (
     CONTENTION,
     NAMES,
@@ -61,7 +63,9 @@ def draw_waterfall(run: RunReport) -> Figure | None:
             entitle(axes, f"{short(strategy, 26)}, {scaling}", y="efficiency, %" if axes is line[0] else "")
     drawn = handles([one for one in every if _waterfall_name(one) in shown])
     rest = notes.rest(len(shown), len(strategies), "strategies, in the order of the table")
-    return sheet.finish(f"{run.experiment}: why not 100 %", drawn, [*remarks(every), *rest])
+    return sheet.finish(
+        f"{run.experiment}: why not 100 %", drawn, [*remarks(every), *busy_remarks(run.withheld), *rest]
+    )
 
 
 def handles(every: Sequence[Waterfall]) -> list[Artist]:
@@ -132,6 +136,11 @@ def _step(axes: Axes, at: float, level: float, factor: Factor) -> None:
 def _interval(axes: Axes, at: float, value: Estimate) -> None:
     if value.has_interval:
         axes.errorbar([at], [value.value], yerr=[[value.value - value.lo], [value.hi - value.value]], **_ERROR)
+
+
+def busy_remarks(withheld: Sequence[tuple[Row, Busy]]) -> list[str]:
+    """A note on the points that have no bars because the machine was busy."""
+    return [f"no waterfall of {row.point.point}: {each.sentence}" for row, each in withheld]
 
 
 def remarks(every: Sequence[Waterfall]) -> list[str]:

@@ -24,7 +24,7 @@ from packaging.version import Version
 from jaxbench.command_form import with_extra
 from jaxbench.errors import UserError
 from jaxbench.features.doctor.finding import DoctorFinding, Result, State, check, good_if, graded, number, read, worst
-from jaxbench.machine import cores, manifest
+from jaxbench.machine import cores, cpu_quota, manifest
 
 ROOT = Path("/")
 WATCH_S = 1.0
@@ -122,13 +122,10 @@ def visible(root: Path, allowed: set[int] | None) -> Result | None:
 def quota(root: Path, allowed: set[int] | None) -> Result | None:
     """The container's CPU quota. Once it is used up, every process pauses for the rest of the period (100 ms)."""
     cgroup = root / "sys" / "fs" / "cgroup"
-    limit = cores.quota(cgroup)
-    if limit is None:
+    found = cpu_quota.read(cgroup, root / "proc" / "self" / "cgroup")
+    if found is None:
         return ("good", "No CPU quota is visible from here.", "", {}) if cgroup.is_dir() else None
-    # Lines of a name and a number, in version 2 of control groups and in version 1.
-    words = (read(cgroup / "cpu.stat") or read(cgroup / "cpu" / "cpu.stat")).split()
-    counts = dict(zip(words[::2], map(int, words[1::2]), strict=False))
-    share = counts.get("nr_throttled", 0) / counts["nr_periods"] if counts.get("nr_periods") else None
+    limit, share = found.cores, found.throttled_share
     message = f"The container may use the CPU time of {limit:g} cores"
     message += "." if share is None else f", and was paused in {100 * share:.1f} % of its periods."
     advice = "A quota pauses all cores together: grant whole cores (docker --cpuset-cpus) instead of --cpus."
