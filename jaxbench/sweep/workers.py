@@ -16,6 +16,7 @@ from jaxbench.catalog.jax_settings import KEEP_ALL
 from jaxbench.core.plan import Placed, Point, groups
 from jaxbench.core.schema import FailureRecord
 from jaxbench.core.store import RunFolder, write_manifest
+from jaxbench.machine import allocator
 from jaxbench.measure import memory
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
@@ -92,6 +93,7 @@ class Workers:
             # Not on accelerators: their compilers try variants, and another choice is part of how processes differ.
             kept = {"JAX_COMPILATION_CACHE_DIR": str(self._cache.resolve()), **KEEP_ALL}
             environment = {name: os.environ.get(name, value) for name, value in kept.items()}
+        environment |= allocator.variables(self._job.allocator)
         setup = dataclasses.replace(
             setup, environment={**setup.environment, **environment}, experiment=self._job.experiment,
             config=self._job.config, order=self._order(setup), source=self._job.source,
