@@ -9,7 +9,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.plain_jax_ratios import ALLOCATORS, PLAIN, PROCESSES, SUITE, Cell, Cells, Ratio, against
+from benchmarks.plain_jax_ratios import ALLOCATORS, PLAIN, PROCESSES, SUITE, Cell, Cells, Ratio, against, samples
 from jaxbench.report.drawing import canvas, marks
 from jaxbench.report.drawing.axes import entitle, log_axis, plain
 from jaxbench.report.drawing.canvas import Sheet
@@ -29,26 +29,24 @@ def save(found: Cells, folder: Path) -> None:
 
 def columns(found: Cells, ways: Sequence[str]) -> tuple[list[str], list[int]]:
     """(models, device counts) of the cells that have a ratio of one of the ways."""
-    some = [Cell.of(name) for name, by in found.cells.items() if any(w in by and against(by, w)[0] for w in ways)]
+    some = [Cell.of(name) for name, pairs in found.cells.items() if any(against(pairs, w)[0] for w in ways)]
     return list(dict.fromkeys(cell.model for cell in some)), sorted({cell.devices for cell in some})
 
 
 def ratio_of(found: Cells, cell: Cell, way: str, number: int) -> Ratio | None:
-    by_way = found.cells.get(cell.name, {})
-    if way not in by_way:
-        return None
-    base, ratio = against(by_way, way, number)
+    base, ratio = against(found.cells.get(cell.name, []), way, number)
     return ratio if base else None
 
 
 def dots(axes: Axes, found: Cells, devices: int, models: Sequence[str], ways: Sequence[str], number: int) -> None:
     """A row for each model: the ratio of each pair, and their median with its interval."""
+    shown = [way for way in ways if any(ratio_of(found, Cell(model, devices), way, number) for model in models)]
     for place, way in enumerate(ways):
         colour, _ = marks.series_style(place)
         for row, model in enumerate(models):
             if (ratio := ratio_of(found, Cell(model, devices), way, number)) is None:
                 continue
-            at = row + (place - (len(ways) - 1) / 2) * APART / max(2, len(ways))
+            at = row + (shown.index(way) - (len(shown) - 1) / 2) * APART / max(2, len(shown))
             style = dict(color=colour, marker="|", markersize=5, linestyle="none", alpha=0.5, zorder=2)
             axes.plot(ratio.each, [at] * len(ratio.each), **style)
             state = "solid" if devices <= found.cores else "hollow"
@@ -85,9 +83,11 @@ def switches(
 ) -> None:
     """A row for each model: context switches per step, voluntary and not, the median over processes."""
     made = []
+    cells = {model: found.cells.get(Cell(model, devices).name, []) for model in models}
+    ways = [way for way in ways if any(samples(pairs, way) for pairs in cells.values())]
     for place, way in enumerate(ways):
         for row, model in enumerate(models):
-            some = [each for each in found.cells.get(Cell(model, devices).name, {}).get(way, ()) if each]
+            some = [each for each in samples(cells[model], way) if each]
             if some:
                 values = sorted(each.waits + each.switches for each in some)
                 at = row + (place - (len(ways) - 1) / 2) * APART / max(2, len(ways))
@@ -130,7 +130,7 @@ WORDS = "suite", "a process for each device, at the same time", "plain JAX"
 
 def draw_allocators(found: Cells) -> Figure | None:
     """Time and CPU time of a step with another allocator, relative to glibc with one heap."""
-    ways = [way for way in ALLOCATORS if any(way in by_way for by_way in found.cells.values())]
+    ways = [way for way in ALLOCATORS if any(samples(pairs, way) for pairs in found.cells.values())]
     models, counts = columns(found, ways)
     if not models:
         return None

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,14 +56,18 @@ class Sample:
         return 1e3 * self.time_s, 1e3 * self.cpu_s, self.waits, self.switches
 
 
+Pair = dict[str, Sample | None]
+
+
 @dataclass
 class Cells:
-    """cells: by cell and way, the sample of each pair; None: it hung. steps: of a block, by cell."""
+    """cells: by cell, the pairs, each with a sample by way; None: it hung. A pair has only the ways that were measured
+    together. steps: of a block, by cell."""
 
     cores: int
     jax: str
     steps: dict[str, int] = field(default_factory=dict)
-    cells: dict[str, dict[str, list[Sample | None]]] = field(default_factory=dict)
+    cells: dict[str, list[Pair]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -72,8 +76,8 @@ class Cells:
     def read(file: Path) -> Cells:
         data = json.loads(file.read_text())
         cells = {
-            cell: {way: [Sample(**one) if one else None for one in some] for way, some in by_way.items()}
-            for cell, by_way in data["cells"].items()
+            cell: [{way: Sample(**one) if one else None for way, one in pair.items()} for pair in pairs]
+            for cell, pairs in data["cells"].items()
         }
         return Cells(data["cores"], data["jax"], data["steps"], cells)
 
@@ -94,12 +98,17 @@ class Ratio:
         return f"{self.value:.3f} [{self.estimate.lo:.3f}, {self.estimate.hi:.3f}]"
 
 
-def against(by_way: Mapping[str, Sequence[Sample | None]], way: str, number: int = 0) -> tuple[str, Ratio]:
+def samples(pairs: Sequence[Pair], way: str) -> list[Sample | None]:
+    """Of one way, where it was measured."""
+    return [pair[way] for pair in pairs if way in pair]
+
+
+def against(pairs: Sequence[Pair], way: str, number: int = 0) -> tuple[str, Ratio]:
     """(the way that this one is compared with, the ratio over pairs). The suite and the processes are compared with
     plain JAX, an allocator with the suite. ("", an unknown ratio): with nothing. number: of `Sample.numbers`."""
     base = SUITE if way in ALLOCATORS else PLAIN if way != PLAIN else ""
-    both = [(a, b) for a, b in zip(by_way[way], by_way.get(base, ()), strict=False) if a and b]
-    each = [a.numbers[number] / b.numbers[number] for a, b in both if b.numbers[number]]
+    both = [(a.numbers[number], b.numbers[number]) for p in pairs if (a := p.get(way)) and (b := p.get(base))]
+    each = [a / b for a, b in both if b]
     if not each:
         return "", Ratio([], Estimate())
     median, low, high = median_of(np.array(each))
