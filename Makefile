@@ -4,7 +4,7 @@
 
 VENV ?= .venv
 JOBS ?= logical
-known_extras := cuda12 cuda13 tpu target-tpu target-cuda slurm ray tensorboard nvml adapters dev
+known_extras := cuda12 cuda13 tpu target-tpu target-cuda slurm ray tensorboard nvml mimalloc adapters dev
 
 comma := ,
 extras := $(subst $(comma), ,$(EXTRAS))
@@ -138,7 +138,7 @@ ci:  ## run everything that continuous integration runs
 help:  ## this list
 	@echo "make run EXP=cnn [PRESET=auto|smoke|paper] [WORKDIR=dir] [ARGS=\"--config.a.b=v ...\"]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|slurm|ray|tensorboard|nvml|adapters, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
+	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|slurm|ray|tensorboard|nvml|mimalloc|adapters, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
 	@echo "Under make any non-zero exit code becomes 2; in CI call jaxbench directly."
 
 need-exp:

@@ -1,21 +1,20 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Overhead of the suite: its step time over that of a hand-written jit loop, interleaved in one run.
 
-Both arms train the same model on one device with the same synthetic batch. The bare arm uses only plain JAX, the
-model's loss and optax, as in a notebook: no Program, no Timer, no mesh. Goal: the median ratio is at most 1.01.
-Run: python benchmarks/overhead.py [--pairs=120]
+Both arms train the same model on one device, in this process, with the same synthetic batch. Goal: the median ratio is
+at most 1.01. `benchmarks.plain_jax` compares processes, on several devices too.
+Run: python -m benchmarks.overhead [--pairs=120]
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 
 import jax
 import numpy as np
-import optax
 from rich.console import Console
 
+from benchmarks.bare import BareLoop
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.core.clock import Timer
@@ -30,7 +29,7 @@ MODELS = "cnn", "mlp"  # short steps, so that an overhead is visible
 def suite_arm(workload, batch):
     """() -> seconds per step, measured as in `jaxbench run`."""
     program = parallel.build("jit_auto", workload, jax.devices()[:1])
-    step = compile_step(workload, program, len(batch["label"])).call
+    step = compile_step(workload, program, len(next(iter(batch.values())))).call
     timer = Timer(blocks=1)
     key = jax.random.PRNGKey(0)
     with jax.set_mesh(program.mesh):
@@ -47,33 +46,11 @@ def suite_arm(workload, batch):
 
 def bare_arm(workload, batch, steps):
     """() -> seconds per step of a plain loop."""
-
-    @jax.jit
-    def init(key):
-        params, model_state = workload.init(key)
-        return params, model_state, workload.optimizer.init(params)
-
-    def step(carry, batch):
-        params, model_state, opt_state = carry
-        key = jax.random.PRNGKey(0)
-        (loss, (model_state, metrics)), grads = jax.value_and_grad(workload.mean_loss, has_aux=True)(
-            params, model_state, batch, key
-        )
-        updates, opt_state = workload.optimizer.update(grads, opt_state, params)
-        return (optax.apply_updates(params, updates), model_state, opt_state), (loss, metrics)
-
-    step = jax.jit(step, donate_argnums=0)
+    loop = BareLoop(workload, jax.devices()[:1], batch)
 
     def measure():
-        carry = init(jax.random.PRNGKey(0))
-        for _ in range(2 * steps):
-            carry, loss = step(carry, batch)
-        jax.block_until_ready((carry, loss))
-        start_s = time.perf_counter()
-        for _ in range(steps):
-            carry, loss = step(carry, batch)
-        jax.block_until_ready((carry, loss))
-        return (time.perf_counter() - start_s) / steps
+        loop.block(2 * steps)
+        return loop.block(steps) / steps
 
     return measure
 

@@ -39,7 +39,8 @@ def start(name: str, block_s: float, stack: ExitStack) -> dict[str, Way]:
     """The arms; the first is one device alone. All have the number of steps per block with which it takes `block_s`."""
 
     def arm(way: str, core: int = 0, threads: int = 0) -> Arm:
-        process = Arm(way, "sharing_arm", name, way, str(core), str(threads))
+        devices = 1 if way == "alone" else available_cores()
+        process = Arm(way, "sharing_arm", name, way, str(devices), str(core), str(threads), "{}")
         stack.callback(process.close)
         return process
 

@@ -176,6 +176,8 @@ def _check_ignored(verb: str, argv: list[str], config: ConfigDict) -> None:
             continue
         if verb == "train" and name in config.train:
             raise UserError(f"--config.{name}={text} is for 'run': use --config.train.{name}={text} for training.")
+        if name == "measure.allocator":
+            raise UserError(f"{word} has no effect on jaxbench {verb}, which times no blocks: use jaxbench run.")
         if verb == "try" and (name == "strategy" or name.startswith("lever.")):
             raise UserError(f"{word} has no effect on jaxbench try, which tries every strategy: use jaxbench run.")
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from ml_collections import ConfigDict, FieldReference
 
 from jaxbench import discovery, levers, ranges
-from jaxbench.catalog import published
+from jaxbench.catalog import allocators, published
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.documents import flatten
 
@@ -97,6 +97,12 @@ def existing(path: str, value: str) -> str:
     if value and not Path(value).expanduser().exists():
         raise UserError(f"--config.{path}={value} does not exist: use the path of a file or folder, or '' for none.")
     return value
+
+
+def allocator(path: str, value: Any) -> str:
+    """The name of an allocator, or the path of a shared library, which is looked for when processes start."""
+    text = str(value).strip()
+    return text if "/" in text else _legal(path, text, (allocators.SYSTEM, allocators.ARENAS, *allocators.LIBRARIES))
 
 
 def as_is(_: str, value: Any) -> Any:
@@ -188,6 +194,9 @@ class _Measured:
     processes: int | None = setting("measure.processes", AUTO, integer_or_auto(1, 10_000, like=5), mixed=True)
     blocks: int = setting("measure.blocks", 1, integer(1, 1_000))  # timed blocks in each round of a point
     block_s: float = setting("measure.block_s", 0.05, positive)  # the minimum length of a block
+    allocator: str = setting(
+        "measure.allocator", allocators.SYSTEM, allocator
+    )  # of the processes that measure, or a library
 
     def __post_init__(self) -> None:
         if self.rounds is not None and (self.processes or 1) > self.rounds:

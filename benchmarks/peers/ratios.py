@@ -12,9 +12,15 @@ DRAWS = 4000
 
 def median_and_interval(ratios: np.ndarray, digits: int) -> str:
     """The median of `ratios`, (rounds,), with its 95 % bootstrap interval: "0.991 [0.985, 0.997]"."""
-    medians = np.median(np.random.default_rng(0).choice(ratios, (DRAWS, len(ratios))), axis=1)
-    median, low, high = (f"{value:.{digits}f}" for value in (np.median(ratios), *np.percentile(medians, [2.5, 97.5])))
+    median, low, high = (f"{value:.{digits}f}" for value in median_of(ratios))
     return f"{median} [{low}, {high}]"
+
+
+def median_of(ratios: np.ndarray) -> tuple[float, float, float]:
+    """(median, lower end, upper end): the 95 % bootstrap interval of `ratios`, (rounds,)."""
+    medians = np.median(np.random.default_rng(0).choice(ratios, (DRAWS, len(ratios))), axis=1)
+    low, high = np.percentile(medians, [2.5, 97.5])
+    return float(np.median(ratios)), float(low), float(high)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,8 @@ PACKAGES = ("jaxbench", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "m
 PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")  # prefixes of names
 FLAGS = ("NVIDIA_TF32_OVERRIDE", "NPROC", "LD_PRELOAD", "GLIBC_TUNABLES", "TF_ENABLE_ONEDNN_OPTS", "TF_XLA_FLAGS")
 FLAG_GROUPS = (
-    "XLA_", "JAX_", "NCCL_", "CUDA_", "TPU_", "LIBTPU_", "MALLOC_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_",
+    "XLA_", "JAX_", "NCCL_", "CUDA_", "TPU_", "LIBTPU_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_",
+    "MALLOC_", "MIMALLOC_", "TCMALLOC_",
 )  # fmt: skip
 OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # git sets these for hooks, and obeys them in every folder
 PROBE_LIMIT_S = 120.0  # JAX starts within seconds, unless it waits for hosts that never come

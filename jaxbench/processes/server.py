@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 from jaxbench import discovery
 from jaxbench.catalog import targets
 from jaxbench.errors import Raised, Unsupported, UserError
-from jaxbench.machine import manifest, source
+from jaxbench.machine import allocator, manifest, source
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.processes.messages import Failed, Idle, Message, Ready, Request, Setup, line_of, message_of
 
@@ -75,6 +75,7 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
     from jaxbench.machine import start
 
     def begin() -> State:
+        allocator.require_loaded()
         if setup.target:
             return make(setup, start.target_devices(targets.parse(setup.target)))
         return make(setup, start.start(setup.platform, setup.devices, cores=setup.cores, place=setup.world))

@@ -58,7 +58,21 @@ def machine_description(manifest: Manifest, points: Sequence[MeasuredPoint]) -> 
     environments = [manifest.get("environment") or {}]
     environments += [worker.get("environment") or {} for worker in manifest.get("workers", {}).values()]
     load_of_others = [f"{others[:1].upper()}{others[1:]}."] if others else []
-    return [f"{', '.join(parts)}.", *load_of_others, *jax_settings.sentences(environments)]
+    return [f"{', '.join(parts)}.", *load_of_others, *jax_settings.sentences(environments), *allocators(manifest)]
+
+
+def allocators(manifest: Manifest) -> list[str]:
+    """Sentences on the allocators of the processes that measured; none if all had glibc with one heap."""
+    said: dict[str, None] = {}
+    for worker in manifest.get("workers", {}).values():
+        environment = worker.get("environment") or {}
+        # A page may be published, so it shows no path of this machine.
+        preloaded = [path.rpartition("/")[2] for path in environment.get("LD_PRELOAD", "").replace(":", " ").split()]
+        if preloaded:
+            said[f"Processes that measured preloaded {', '.join(preloaded)}: memory may come from there."] = None
+        if (heaps := environment.get("MALLOC_ARENA_MAX", "1")) != "1":
+            said[f"Processes that measured had up to {heaps} glibc heaps (MALLOC_ARENA_MAX), by default one."] = None
+    return list(said)
 
 
 def taken(states: Sequence[gates.Load]) -> str:

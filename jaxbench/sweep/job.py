@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
+from jaxbench.catalog.allocators import SYSTEM
 from jaxbench.config import counts
 from jaxbench.core.schema import Record, RoundRecord
 from jaxbench.core.store import RunFolder, write_manifest
@@ -121,6 +122,11 @@ class SweepJob:
     def counts(self) -> tuple[int, int]:
         """(rounds, sets of processes) that the config asks for; with rounds=auto the smallest number of rounds."""
         return counts(self.config["measure"]["rounds"], self.config["measure"]["processes"], live=self.live)
+
+    @property
+    def allocator(self) -> str:
+        """Of its processes, as in `measure.allocator`."""
+        return str(self.config.get("measure", {}).get("allocator", SYSTEM))
 
     @property
     def live(self) -> bool:

@@ -15,6 +15,7 @@ from jaxbench import features
 from jaxbench.catalog.jax_settings import KEEP_ALL
 from jaxbench.core.schema import FailureRecord
 from jaxbench.core.store import RunFolder, write_manifest
+from jaxbench.machine import allocator
 from jaxbench.measure import memory
 from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker, WorkerError
@@ -89,6 +90,7 @@ class Workers:
             # Not on accelerators: their compilers try variants, and another choice is part of how processes differ.
             kept = {"JAX_COMPILATION_CACHE_DIR": str(self._cache.resolve()), **KEEP_ALL}
             environment = {name: os.environ.get(name, value) for name, value in kept.items()}
+        environment |= allocator.variables(self._job.allocator)
         setup = dataclasses.replace(
             setup, environment={**setup.environment, **environment}, experiment=self._job.experiment,
             config=self._job.config, order=self._order(setup), source=self._job.source,

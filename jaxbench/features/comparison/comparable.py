@@ -21,6 +21,7 @@ import numpy as np
 from jaxbench.analysis import gates, points, run_rows
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row
+from jaxbench.catalog.allocators import SYSTEM
 from jaxbench.core import same_model
 from jaxbench.core.store import CONFIG, MANIFEST, RECORDS, RunFolder
 from jaxbench.errors import UserError, did_you_mean
@@ -37,11 +38,12 @@ from jaxbench.statistics import bootstrap
 SOFTWARE = ("versions", "python", "environment", "git", "source_sha256", "experiment_sha256", "os")
 # Points are matched one by one, so device counts only decide which points there are.
 HOW = ("measure.", "report.", "train.", "seed", "profile", "search", "mesh.devices")
+ALLOCATOR = "measure.allocator"  # the exception: it is how a run is measured, and changes its speed
 POINT = ("strategy", "scaling", "devices", "arm")  # the parts of a point's name, in its order
 _BASELINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # a name, also of a folder
 # Settings that change the batch, or how the batch and the model are sharded, but not the model itself. Freezing is an
 # exception among the levers: it changes the model.
-SPREAD, RESHAPED = ("strategy", "scaling", "devices", "batch", "lever.", "mesh."), "lever.freeze"
+SPREAD, RESHAPED = ("strategy", "scaling", "devices", "batch", "lever.", "mesh.", ALLOCATOR), "lever.freeze"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,10 +172,18 @@ def follows(declared: Iterable[str]) -> tuple[str, ...]:
 def differences(a: FinishedRun, b: FinishedRun) -> identity.Differences:
     """{name: (A's value, B's value)} of the fields that must be equal but differ."""
     left, right = (
-        {name: value for name, value in flatten(run.config).items() if not name.startswith(HOW) and name not in POINT}
+        {
+            **{n: value for n, value in flatten(run.config).items() if not n.startswith(HOW) and n not in POINT},
+            ALLOCATOR: _allocator(run),
+        }
         for run in (a, b)
     )
     return {**identity.differences(a.manifest, b.manifest), **_differing(left, right)}
+
+
+def _allocator(run: FinishedRun) -> str:
+    """Of its processes; runs from before this setting had the default."""
+    return str(flatten(run.config).get(ALLOCATOR, SYSTEM))
 
 
 def _differing(left: dict[str, Any], right: dict[str, Any]) -> identity.Differences:
@@ -184,6 +194,8 @@ def _differing(left: dict[str, Any], right: dict[str, Any]) -> identity.Differen
 def measured(run: FinishedRun) -> str:
     """A sha256 of what was measured, with which software, in which environment: equal for repetitions."""
     config = {name: value for name, value in flatten(run.config).items() if not name.startswith(HOW)}
+    if (allocator := _allocator(run)) != SYSTEM:  # the default adds nothing, so that older calibrations stay valid
+        config[ALLOCATOR] = allocator
     # Not the commit: most commits change no measured program, and a calibration takes three sessions.
     facts = {name: run.manifest.get(name) for name in ("versions", "experiment_sha256", "environment")}
     return hashlib.sha256(json.dumps([config, facts], sort_keys=True, default=str).encode()).hexdigest()

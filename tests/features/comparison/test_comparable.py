@@ -63,6 +63,18 @@ def test_a_difference_is_refused_with_its_values_until_it_is_the_question(tmp_pa
         pair(a, b, "model", "batch")
 
 
+def test_another_allocator_is_a_difference_and_the_default_is_none(tmp_path):
+    """It stands among the settings of how a run is measured, which do not count: but it changes the speed."""
+    a = run(tmp_path / "a")  # from before the setting
+    same = edit(run(tmp_path / "same", seed=1), "config.json", measure={"allocator": "system"})
+    other = edit(run(tmp_path / "other", seed=2), "config.json", measure={"allocator": "mimalloc"})
+    assert list(pair(a, same).a)
+    with pytest.raises(UserError, match="measure.allocator is 'system' in A and 'mimalloc' in B"):
+        pair(a, other)
+    assert list(pair(a, other, "measure.allocator").a)
+    assert comparable.measured(comparable.read(a)) != comparable.measured(comparable.read(other))
+
+
 def test_all_differences_are_listed_at_once(tmp_path):
     a = run(tmp_path / "a")
     edit(a, "manifest.json", device_kind="A100", cores=2)
