@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxbench.core.plan import KEEP_MEMORY
+from jaxbench.processes.messages import KEEP_MEMORY
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from doorway import QUICK_MLP, environment, jaxbench, sketching
-from jaxbench.core.plan import KEEP_MEMORY
+from jaxbench.processes.messages import KEEP_MEMORY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
