@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from jaxbench.config import BUDGET_S
-from jaxbench.statistics import looks, timing, turns
+from jaxbench.statistics import looks, thirds, timing, turns
 from jaxbench.statistics.looks import Times
 
 VISIT_S, STEP_S = 0.13, 0.05  # of a visit, and of the state of the machine
@@ -52,12 +52,14 @@ POINTS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Ended:
-    """A run: for each claim the error of the logarithm of its ratio, its interval's half-width, and its rounds."""
+    """A run: for each claim the error of the logarithm of its ratio, its interval's half-width, and its rounds.
+    changed: its page says that a point became slower or faster during the run."""
 
     error: Mapping[str, float]
     half: Mapping[str, float]
     rounds: Mapping[str, int]
     spent_s: float
+    changed: bool
 
     @property
     def hits(self) -> list[bool]:
@@ -171,4 +173,9 @@ def _ended(times: Times, found: looks.Look, truth: Mapping[str, float]) -> Ended
         assert means is not None
         error[point] = means[0].value - means[1].value - (truth[point] - truth[base])
         half[point] = turns.half_width(*means)
-    return Ended(error, half, {claim.point: claim.rounds for claim in found.claims}, times.spent_s)
+    compared = [
+        thirds.compare(times.draws.process_of(list(of)), np.array(list(of.values()))) for of in times.values.values()
+    ]
+    compared = [each for each in compared if each is not None]
+    changed = any(each.differ(len(compared)) for each in compared)
+    return Ended(error, half, {claim.point: claim.rounds for claim in found.claims}, times.spent_s, changed)

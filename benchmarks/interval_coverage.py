@@ -13,9 +13,11 @@ it. Each process has a separate effect on each point. The noise of the rounds de
 The second table simulates runs with measure.rounds=auto. They look after each process from the fifth on and stop when
 the interval is narrow, or when a budget for five or ten processes is spent.
 
-The last table simulates runs with worker sets that take turns in short rounds: benchmarks/dense_rounds.py.
+The third table simulates runs with worker sets that take turns in short rounds: benchmarks/dense_rounds.py. The last
+one has the factors of their waterfalls: benchmarks/waterfall_rounds.py. With --only=thirds there is another table: how
+often a page says that a point became slower or faster during the run.
 
-Run: python -m benchmarks.interval_coverage [--runs=700] [--only=turns --sets 4 --noise drift], half an hour on a core.
+Run: python -m benchmarks.interval_coverage [--runs=700] [--only=turns --sets 4 --noise drift], an hour on a core.
 Exit code 1 below 93 % anywhere.
 """
 
@@ -29,7 +31,7 @@ from collections.abc import Sequence
 import numpy as np
 from rich.console import Console
 
-from benchmarks import dense_rounds
+from benchmarks import dense_rounds, waterfall_rounds
 from jaxbench.config import BUDGET_S
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, BootstrapSamples, Estimate, estimate
 from jaxbench.statistics.looks import HALF_WIDTH
@@ -129,6 +131,34 @@ def in_turns(runs: int, sets: Sequence[int], kinds: Sequence[str], budget_s: flo
     return least
 
 
+def of_thirds(runs: int, sets: Sequence[int], kinds: Sequence[str], budget_s: float, console: Console) -> None:
+    """Prints the table of runs with a page that says that a point changed during the run."""
+    effects = " | ".join(f"effect {100 * effect:.0f} %" for effect in dense_rounds.EFFECTS)
+    console.print(f"| sets | noise | {effects} |\n|{'---|' * (2 + len(dense_rounds.EFFECTS))}", highlight=False)
+    for count, kind in itertools.product(sets, kinds):
+        cells = []
+        for number, effect in enumerate(dense_rounds.EFFECTS):
+            random = np.random.default_rng([count, number, dense_rounds.KINDS.index(kind)])
+            ended = dense_rounds.simulate(random, kind, effect, count, runs, budget_s)
+            cells.append(f"{100 * np.mean([run.changed for run in ended]):.1f} %")
+        console.print(f"| {count} | {kind} | {' | '.join(cells)} |", highlight=False)
+
+
+def of_factors(runs: int, kinds: Sequence[str], console: Console) -> float:
+    """Prints the table of the factors of waterfalls. Returns the least coverage."""
+    head = " | ".join(f"{count} rounds" for count in waterfall_rounds.ROUNDS)
+    console.print(f"| noise | effect | {head} |\n|{'---|' * (2 + len(waterfall_rounds.ROUNDS))}", highlight=False)
+    least = 1.0
+    for kind, (number, effect) in itertools.product(kinds, enumerate(waterfall_rounds.EFFECTS)):
+        random, cells = np.random.default_rng([number, waterfall_rounds.KINDS.index(kind)]), []
+        for cell in waterfall_rounds.simulate(random, kind, effect, runs).values():
+            if cell.hits:
+                least = min(least, share := float(np.mean(cell.hits)))
+            cells.append(f"{100 * share:.0f} %, x {np.median(cell.narrower):.2f}" if cell.hits else "none")
+        console.print(f"| {kind} | {effect} | {' | '.join(cells)} |", highlight=False)
+    return least
+
+
 def one_after_the_other(runs: int, console: Console) -> float:
     """Prints the tables of runs with one process after the other. Returns the least coverage."""
     least = 1.0
@@ -151,16 +181,23 @@ def one_after_the_other(runs: int, console: Console) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=700)
-    parser.add_argument("--only", choices=("turns", "sequence"))
+    parser.add_argument("--only", choices=("turns", "sequence", "factors", "thirds"))
     parser.add_argument("--sets", type=int, nargs="*", default=dense_rounds.SETS)
     parser.add_argument("--noise", nargs="*", default=dense_rounds.KINDS, choices=dense_rounds.KINDS)
     parser.add_argument("--budget_s", type=float, default=BUDGET_S, help="seconds for rounds in turns, at most 40")
     flags, console, least = parser.parse_args(), Console(width=200), 1.0
-    if flags.only != "turns":
+    if flags.only in (None, "sequence"):
         least = one_after_the_other(flags.runs, console)
         console.print()
-    if flags.only != "sequence":
+    if flags.only in (None, "turns"):
         least = min(least, in_turns(max(1, flags.runs * 3 // 7), flags.sets, flags.noise, flags.budget_s, console))
+        console.print()
+    if flags.only in (None, "factors"):
+        kinds = [kind for kind in flags.noise if kind in waterfall_rounds.KINDS]
+        least = min(least, of_factors(flags.runs, kinds, console))
+    if flags.only == "thirds":
+        of_thirds(flags.runs, flags.sets, flags.noise, flags.budget_s, console)
+        return 0
     console.print(f"The least is {100 * least:.1f} %, the goal {100 * LEAST:.0f} %.", highlight=False)
     return 0 if least >= LEAST else 1
 

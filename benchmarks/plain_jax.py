@@ -36,7 +36,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxbench.processes.messages import KEEP_MEMORY
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -61,6 +60,7 @@ from jaxbench.errors import UserError
 from jaxbench.machine import allocator
 from jaxbench.machine.cores import available_cores
 from jaxbench.machine.manifest import versions
+from jaxbench.processes.messages import KEEP_MEMORY
 
 # The batch is that of a device, with steps of 5 to 150 ms on a core.
 MODELS: dict[str, dict[str, Any]] = {

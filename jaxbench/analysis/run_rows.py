@@ -19,7 +19,7 @@ from jaxbench.analysis.roofline import Rates, Utilisation
 from jaxbench.levers import SIXTEEN_BITS
 from jaxbench.records.machine_profile import MachineProfile
 from jaxbench.records.manifest import Manifest
-from jaxbench.statistics import paired_ratio
+from jaxbench.statistics import paired_ratio, thirds
 from jaxbench.statistics.bootstrap import (
     ASSUMED,
     MIN_ROUNDS,
@@ -29,7 +29,16 @@ from jaxbench.statistics.bootstrap import (
     RunVariance,
     estimate,
 )
-from jaxbench.statistics.timing import Timing, draws_of, measure, measure_loop, no_interval, unsettled
+from jaxbench.statistics.thirds import Thirds
+from jaxbench.statistics.timing import (
+    Timing,
+    draws_of,
+    measure,
+    measure_loop,
+    no_interval,
+    round_medians,
+    unsettled,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,6 +51,7 @@ class Row:
     gate: str = ""  # passed | refused | "" if nothing was measured
     gate_reason: str = ""  # why it was refused, or the most useful remark
     notes: tuple[str, ...] = ()  # caveats, as clauses
+    thirds: Thirds | None = None  # the last third of its rounds against the first; None: too few, or oversubscribed
 
     # Of a step. Its base has speed-up 1: the smallest measured device count of the same strategy, scaling and arm. None
     # if that point is oversubscribed or a gate refused it.
@@ -174,7 +184,7 @@ def analyse(
     """
     draws = draws_of(points, spread)  # one set for all points, so that common variation cancels in their ratios
     if any(point.of_case for point in points):
-        return _refuse_groups([_case(point, draws, manifest or {}, machine) for point in points])
+        return _with_thirds(_refuse_groups([_case(point, draws, manifest or {}, machine) for point in points]))
     config = config or {}
     timed = [Row(point=point, timing=measure(point, draws, examples=point.examples)) for point in points]
     measured_ablations = [  # only the clocks are judged, because an ablation is not a whole step
@@ -196,9 +206,22 @@ def analyse(
         parts.setdefault(row.point.explains, {})[row.point.point.removeprefix(f"{row.point.explains}/")] = row
     rows = [dataclasses.replace(row, ablations=parts.get(row.point.point, {})) for row in rows]
     model_grows = config.get("weak") == "model"
-    return [
-        _finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak") for row in rows
-    ]
+    return _with_thirds(
+        [_finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak") for row in rows]
+    )
+
+
+def _with_thirds(rows: list[Row]) -> list[Row]:
+    """The rows, each compared with itself at the start of the run."""
+    found = []
+    for row in rows:
+        point = row.point
+        if point.rounds and not point.oversubscribed:
+            process = row.timing.draws.process_of(point.units)
+            compared = thirds.compare(process, np.log(round_medians(point.rounds)))
+            row = dataclasses.replace(row, thirds=compared)
+        found.append(row)
+    return found
 
 
 def fault(row: Row) -> str:

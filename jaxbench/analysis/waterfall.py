@@ -200,7 +200,7 @@ def _explained(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
 
 def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     usable = _usable(base, row)
-    shared = paired_ratio.times([base, row, *usable.values()])
+    shared = paired_ratio.times([base, row, *usable.values()], own=True)
     # By name (1 + draws,): the value, then its draws.
     times = dict(zip(("one", "all", *usable), np.column_stack([shared.step_s, shared.draws]), strict=True))
     # In weak scaling of the batch, the base runs the per-device batch, so its time is the time alone.

@@ -318,6 +318,7 @@ COLUMNS: tuple[Column, ...] = (
     *_defined_in("sharing",
         _lever("trainings"),
         Column("fairness", _fairness, table.share, unit="1", bounds=True, heading="fairness", on=L)),
+    *_defined_in("first-and-last-third", Column("last_over_first", "thirds.ratio", unit="1", bounds=True)),
 )  # fmt: skip
 
 # A column that is not listed yet comes last, and a test then says which line the list lacks.

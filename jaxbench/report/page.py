@@ -51,6 +51,7 @@ HEADINGS = {
     "Refused by the gates": (Purpose.NOTE, "gates"),
     "Not measured": (Purpose.NOTE, ""),
     "Load": (Purpose.NOTE, "load"),  # early, because contention affects all numbers below
+    "Change during the run": (Purpose.NOTE, "first-and-last-third"),
     "Why not 100 %": (Purpose.NOTE, "waterfall"),
     "What would help": (Purpose.NOTE, "waterfall"),
     "Baseline": (Purpose.NOTE, "levers"),

@@ -247,6 +247,7 @@ class RunReport:
             "Refused by the gates": sentences.refusals(rows),
             "Not measured": self.left_out,
             "Load": sentences.load_warnings(self.manifest, self.points()),
+            "Change during the run": sentences.changes(rows),
             "Why not 100 %": [*loss_sentences.sentences(self.waterfalls), *loss_sentences.withheld(self.withheld)],
             "What would help": loss_sentences.advice(self.waterfalls),
             "Baseline": sentences.baselines(self.groups),

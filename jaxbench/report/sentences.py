@@ -39,6 +39,22 @@ def load_warnings(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[s
     return sentences
 
 
+def changes(rows: Sequence[Row]) -> list[str]:
+    """A sentence if points became slower or faster during the run; [] if chance explains what they did."""
+    compared = [(row.point.point, row.thirds) for row in rows if row.thirds is not None]
+    found = [(name, each.ratio) for name, each in compared if each.differ(len(compared))]
+    if not found:
+        return []
+    found.sort(key=lambda one: -abs(math.log(one[1].value)))
+    name, ratio = found[0]
+    others = f" {len(found) - 1} of the other {len(compared) - 1} points changed as well." if len(found) > 1 else ""
+    return [
+        f"{name} became {'slower' if ratio.value > 1 else 'faster'} during the run: the last third of its rounds took "
+        f"{ratio.value:.2f} [{ratio.lo:.2f}, {ratio.hi:.2f}] times as long as the first, which chance does not explain."
+        f"{others} Its time is a mean of both."
+    ]
+
+
 def machine_description(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[str]:
     """Sentences on the machine's identity, its load, and its JAX settings."""
     facts = manifest.get("identity") or {}

@@ -27,6 +27,7 @@ both are assumed. The result is copied into each run folder (`SPREAD`), so the r
 
 from __future__ import annotations
 
+import copy
 import math
 import zlib
 from collections.abc import Collection, Iterable, Sequence
@@ -208,6 +209,16 @@ class BootstrapSamples:
         some.turns = self.turns and self.turns.only(self._columns(some.units))
         return some
 
+    def at(self, units: Sequence[Unit]) -> BootstrapSamples:
+        """The same samples, for means over these alternating rounds: their uncertainty follows from the places of these
+        rounds in the run, and not from those of all rounds."""
+        if self.turns is None or self.processes(units) < MIN_PROCESSES:
+            return self
+        self._normal()  # both have the same random numbers, so what is common cancels in a ratio
+        found = copy.copy(self)
+        found.turns = self.turns.at(self._columns(units))
+        return found
+
     def fit(self, series: Sequence[tuple[Sequence[Unit], np.ndarray]], compared: Sequence[tuple[int, int]]) -> None:
         """Estimates how alternating rounds depend on each other. series: for each point that may support a claim, its
         units and the logarithm of its time in each. compared: of them (`turns.pairs`)."""
@@ -223,16 +234,25 @@ class BootstrapSamples:
 
     def _drawn(self, mean: turns.Mean) -> np.ndarray:
         """(draws,): the draws of a mean over alternating rounds."""
-        if self._factors.shape[1] != len(mean.loadings):
-            normal = self._random.standard_normal((len(self.weights), len(mean.loadings)))
-            if 2 * len(mean.loadings) < len(normal):  # QR makes the sample covariance exactly the identity
+        return mean.value + np.einsum("df,f->d", self._normal(), mean.loadings)
+
+    def _normal(self) -> np.ndarray:
+        """(draws, R): the random factor of each round in each draw."""
+        rounds = len(self.units)
+        if self._factors.shape[1] != rounds:
+            normal = self._random.standard_normal((len(self.weights), rounds))
+            if 2 * rounds < len(normal):  # QR makes the sample covariance exactly the identity
                 normal = np.linalg.qr(normal - normal.mean(axis=0))[0] * math.sqrt(len(normal))
             self._factors = normal
-        return mean.value + np.einsum("df,f->d", self._factors, mean.loadings)
+        return self._factors
 
     def processes(self, units: Sequence[Unit]) -> int:
         """The number of processes that measured these units."""
-        return len(np.unique(self.process[self._columns(units)]))
+        return len(np.unique(self.process_of(units)))
+
+    def process_of(self, units: Sequence[Unit]) -> np.ndarray:
+        """(len(units),) int: the process that measured each."""
+        return self.process[self._columns(units)]
 
     def of(self, units: Sequence[Unit]) -> np.ndarray:
         """How often each draw contains each of the given units, in their order. Returns (draws, len(units))."""

@@ -48,15 +48,20 @@ class SharedTimes:
         return self.estimate(self.step_s[0] / self.step_s[1], self.draws[0] / self.draws[1])
 
 
-def times(rows: Sequence[Timed]) -> SharedTimes:
-    """The shared times of measured rows of one run; they must use the same draws (docs/metrics, Intervals)."""
+def times(rows: Sequence[Timed], *, own: bool = False) -> SharedTimes:
+    """The shared times of measured rows of one run; they must use the same draws (docs/metrics, Intervals).
+
+    own: intervals follow from how the shared rounds depend on each other, if processes take turns. Otherwise they take
+      the factor of all rounds of the run, as the rule that ends a run does.
+    """
     units = [row.point.units for row in rows]
     shared = set(units[0]).intersection(*units[1:])
     # If all rounds are shared, the times and draws of each row are already those of the shared rounds.
     if len(shared) < MIN_ROUNDS or all(len(each) == len(shared) for each in units):
         step_s = np.array([row.timing.step_s.value for row in rows])
         return SharedTimes(step_s=step_s, draws=np.stack([r.timing.step_draws for r in rows]), rounds=len(shared))
-    medians, _, drawn = zip(*(centre(row.point, shared, row.timing.draws) for row in rows), strict=True)
+    draws = rows[0].timing.draws.at(sorted(shared)) if own else rows[0].timing.draws
+    medians, _, drawn = zip(*(centre(row.point, shared, draws) for row in rows), strict=True)
     return SharedTimes(step_s=np.array(medians), draws=np.stack(drawn), rounds=len(shared))
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from doorway import QUICK_MLP, environment, jaxbench, sketching
-from jaxbench.processes.messages import KEEP_MEMORY
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
@@ -19,7 +18,7 @@ from jaxbench.errors import UserError
 from jaxbench.machine import allocator
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
-from jaxbench.processes.messages import Setup
+from jaxbench.processes.messages import KEEP_MEMORY, Setup
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux preloads a library")
 packaged = pytest.mark.skipif(importlib.util.find_spec("cmeel") is None, reason="the extra mimalloc is not installed")

@@ -18,7 +18,7 @@ from jaxbench.core import store
 from jaxbench.core.schema import FailureRecord, RoundRecord
 from jaxbench.core.store import RunFolder
 from jaxbench.report import run_report, sentences
-from jaxbench.statistics import looks, timing
+from jaxbench.statistics import looks, timing, turns
 from jaxbench.statistics.bootstrap import OPTIONAL_STOPPING, BootstrapSamples
 from jaxbench.statistics.timing import elapsed_s
 
@@ -102,6 +102,33 @@ def test_points_that_explain_others_get_what_their_factor_needs():
     quiet = {"jit_auto/weak/2": 0.3}
     resolved = look(names, measured(WHOLE, 40, quiet) + measured(PARTS, 8, quiet, first=4))
     assert not set(PARTS) & set(resolved.visits)
+
+
+def test_a_run_goes_on_until_a_factor_is_narrow_by_all_of_its_rounds():
+    """The page gives a factor of a waterfall the interval of its own rounds. That must not end a run sooner."""
+    whole, part = WHOLE[1], PARTS[1]
+    process = np.array([-0.05, 0.02, 0.04, -0.01])  # the sets differ, so the run's factor is large
+    changed = {whole: lambda r: process[r % 4], part: lambda r: -0.2}
+    records = measured(WHOLE, 40, {}) + [each for each in measured([part], 7, {}, first=4) if each.round % 4 < 3]
+    records = [
+        dataclasses.replace(
+            each, block_s=(each.block_s[0] * math.exp(changed.get(each.point, lambda r: 0)(each.round)),)
+        )
+        for each in records
+    ]
+    names = (*WHOLE, part)
+    values = {
+        name: {(0, each.round): math.log(each.block_s[0]) for each in records if each.point == name} for name in names
+    }
+    about = {each["point"]: each for each in planned(names)["points"] if each["point"] in names}
+    times = looks.Times(about, values, [((0, r), str(r % 4)) for r in range(40)], 40.0)
+    units = times.shared(part, whole)
+    draws = times.draws.at(units)
+    own = [draws.mean(np.array([values[name][unit] for unit in units]), units) for name in (part, whole)]
+    by_run, apart = turns.half_width(*times.means(units, part, whole)), abs(own[0].value - own[1].value)
+    assert len(units) == looks.ABLATION_ROUNDS and turns.half_width(*own) < apart < by_run
+    assert not times.resolved(part, whole, looks.ABLATION_ROUNDS)
+    assert part in look(names, records).visits
 
 
 def test_where_noise_lasts_a_narrow_interval_does_not_end_the_run():

@@ -12,10 +12,11 @@ import fabricate
 import numpy as np
 import pytest
 
-from benchmarks import dense_rounds
+from benchmarks import dense_rounds, waterfall_rounds
 from jaxbench.analysis import points, run_rows
 from jaxbench.config import BUDGET_S
 from jaxbench.core.store import RunFolder
+from jaxbench.features.ablations import waterfall
 from jaxbench.statistics import bootstrap, paired_ratio, turns
 from jaxbench.statistics.bootstrap import BootstrapSamples, estimate
 
@@ -190,3 +191,70 @@ def test_how_processes_differ_is_seen_in_more_rounds_than_are_inverted():
     draws.fit([(range(256), values), (range(256), np.zeros(256))], [(1, 0)])
     expected = 3.182 * np.std(effect[:4], ddof=1) / 2  # Student's with 3 degrees of freedom
     assert 1.96 * np.linalg.norm(draws.mean(values, range(256)).loadings) == pytest.approx(expected, rel=0.15)
+
+
+SIX_SETS = [(r, str(r % 6)) for r in range(36)]
+PLACES = [6, 7, 8, 12, 13, 14]  # of the parts of a waterfall: three sets, twice each
+
+
+def of_six_sets(values):
+    """The samples of a run of 36 rounds. values: the logarithm of the ratio of its two points, by round."""
+    draws = BootstrapSamples(range(36), SIX_SETS)
+    draws.fit([(range(36), np.zeros(36)), (range(36), values)], [(1, 0)])
+    return draws
+
+
+def half(mean):
+    return turns.half_width(mean, turns.Mean(value=0.0, loadings=np.zeros_like(mean.loadings)))
+
+
+def test_the_interval_of_a_few_rounds_is_students_over_their_own_processes():
+    """The run has six processes with six rounds each, the waterfall three with two each."""
+    effect = np.array([-0.05, 0.02, 0.04, -0.01, 0.03, -0.03])[np.arange(36) % 6]
+    values = effect + 0.001 * np.random.default_rng(6).standard_normal(36)
+    draws = of_six_sets(values)
+    by_own, by_run = (half(each.mean(values[PLACES], PLACES)) for each in (draws.at(PLACES), draws))
+    assert by_own == pytest.approx(4.303 * np.std(effect[:3], ddof=1) / math.sqrt(3), rel=0.03)
+    assert by_own < 0.85 * by_run
+
+
+def test_a_few_rounds_close_together_know_what_their_common_noise_hides():
+    """All of them lie in one spell of slow rounds, so they agree, and their mean is not that of the run."""
+    spells = 0.1 * np.repeat([1.0, -1.0, 1.0, -1.0, -1.0, 1.0], 6)
+    values = spells + 0.01 * np.random.default_rng(7).standard_normal(36)
+    draws = of_six_sets(values)
+    alone = 2.571 * np.std(values[6:12], ddof=1) / math.sqrt(6)
+    together = half(draws.at(range(6, 12)).mean(values[6:12], range(6, 12)))
+    apart = half(draws.at(range(0, 36, 7)).mean(values[::7], range(0, 36, 7)))
+    assert together > 3 * alone
+    assert apart < 1.6 * 2.571 * np.std(values[::7], ddof=1) / math.sqrt(6)
+
+
+def test_rounds_of_two_processes_keep_the_factor_of_the_run():
+    draws = of_six_sets(0.1 * np.random.default_rng(8).standard_normal(36))
+    assert draws.at([0, 1, 6, 7, 12, 13]) is draws
+
+
+def test_the_factors_of_a_waterfall_have_the_uncertainty_of_their_own_rounds():
+    run = RunFolder(FIGURES / "cnn")
+    rows = run_rows.analyse(points.load(run), config=run.config(), spread=bootstrap.read_spread(run.path))
+    found = waterfall.find(rows)
+    assert [(each.rounds, each.processes) for each in found] == [(6, 3), (6, 3)]
+    for each in found:
+        parts = [each.row.ablations[name] for name in ("alone", "local") if name in each.row.ablations]
+        both = [parts[-1], each.row]  # all factors share six rounds: those of any part
+        by_own, by_run = (paired_ratio.times(both, own=own).ratio() for own in (True, False))
+        assert by_own.value == by_run.value and 0.6 < by_own.half_width / by_run.half_width < 0.9
+        contention = each.factor(waterfall.CONTENTION)
+        assert contention.value.half_width < (0.5 * contention.value.value)
+
+
+@pytest.mark.parametrize(("kind", "effect"), [
+    ("autoregressive 5 s", "3 %"),
+    *(pytest.param(*each, marks=pytest.mark.full) for each in (("drift", "3 % of the parts"), ("independent", "0 %"))),
+])  # fmt: skip
+def test_the_intervals_of_factors_cover_what_they_say(kind, effect):
+    cells = waterfall_rounds.simulate(np.random.default_rng(11), kind, effect, 40)
+    assert not cells[4].hits, "four rounds have no interval"
+    for count in waterfall_rounds.ROUNDS[1:]:
+        assert np.mean(cells[count].hits) >= 0.93 and np.median(cells[count].narrower) < 0.95, count
