@@ -12,6 +12,7 @@ import doorway
 import hypothesis
 import jax
 import pytest
+from chosen.choice import left_out
 from doorway import COMPILED, UNOPTIMISED
 from thin import QUARTERS, in_quarter
 
@@ -39,17 +40,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quarter", type=int, choices=QUARTERS, help="of the tests marked full, run only this quarter")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is marked full
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    costly = left_out()
+    for item in items:
+        if item.nodeid in costly:
+            item.add_marker(pytest.mark.full(drawn=False))
     if quarter := config.getoption("--quarter"):
-        left_out = [item for item in items if item.get_closest_marker("full") and not in_quarter(item.nodeid, quarter)]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        elsewhere = [item for item in items if item.get_closest_marker("full") and not in_quarter(item.nodeid, quarter)]
+        config.hook.pytest_deselected(items=elsewhere)
+        items[:] = [item for item in items if item not in set(elsewhere)]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     # Drawing takes half of a short run's time, and test_every_figure.py draws each figure, so only `make test-all`
-    # draws those of every run.
-    doorway.drawn = item.get_closest_marker("full") is not None
+    # draws those of every run; not those of tests that are only too slow for `make test`.
+    full = item.get_closest_marker("full")
+    doorway.drawn = full is not None and full.kwargs.get("drawn", True)
 
 
 @pytest.fixture

@@ -1,0 +1,70 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The choice of tests by what they cost and which lines of the package they add."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .recording import Recording
+
+LEFT_OUT = Path(__file__).with_name("left_out.txt")
+CHEAP_S = 0.3  # such tests all stay
+A_TEST = 30  # the first case of a test function is worth this many lines: each guarantee is tested once
+
+
+def left_out() -> set[str]:
+    return {line for line in LEFT_OUT.read_text().splitlines() if line and not line.startswith("#")}
+
+
+def function(test: str) -> str:
+    """tests/hlo/test_a.py::test_b[case] -> tests/hlo/test_a.py::test_b"""
+    return test.partition("[")[0]
+
+
+def chosen(seconds: float, recording: Recording) -> list[str]:
+    """Cheap tests, then in each step the test with the most new lines a second, until the seconds are used."""
+    costs = {test: max(cost, 0.001) for test, cost in recording.seconds.items()}
+    kept = [test for test, cost in costs.items() if cost < CHEAP_S]
+    spent = sum(costs[test] for test in kept)
+    covered = set().union(*(recording.lines.get(test, set()) for test in kept))
+    functions = {function(test) for test in kept}
+    rest = set(costs) - set(kept)
+
+    def worth(test: str) -> float:
+        new = len(recording.lines.get(test, set()) - covered)
+        return (new + A_TEST * (function(test) not in functions)) / costs[test]
+
+    while rest:
+        best = max(sorted(rest), key=worth)
+        rest.remove(best)
+        if not worth(best) or spent + costs[best] > seconds:
+            continue  # a cheaper one may still fit
+        kept.append(best)
+        spent += costs[best]
+        covered |= recording.lines.get(best, set())
+        functions.add(function(best))
+    return kept
+
+
+def choose(seconds: float, recording: Recording) -> int:
+    kept = set(chosen(seconds, recording))
+    out = sorted(set(recording.seconds) - kept)
+    head = LEFT_OUT.read_text().splitlines()
+    comments = [line for line in head if line.startswith("#")]
+    LEFT_OUT.write_text("\n".join([*comments, *out]) + "\n")
+    return print_coverage(recording)
+
+
+def print_coverage(recording: Recording) -> int:
+    """Prints the lines, seconds and test functions that the chosen tests keep of those recorded."""
+    out = left_out()
+    tests = set(recording.seconds)
+    kept = tests - out
+    lines = recording.all_lines()
+    covered = set().union(*(recording.lines[test] for test in kept if test in recording.lines))
+    functions, shown = ({function(test) for test in some} for some in (tests, kept))
+    spent, total = (sum(recording.seconds[test] for test in some) for some in (kept, tests))
+    print(f"lines: {len(covered)} of {len(lines)}, {len(covered) / max(len(lines), 1):.2%}")
+    print(f"tests: {len(kept)} of {len(tests)}; test functions: {len(shown)} of {len(functions)}")
+    print(f"seconds on one core: {spent:.0f} of {total:.0f}")
+    return 0
