@@ -133,10 +133,7 @@ def train(
                 record(folder, session, members, step=restored.step)
                 result = _result(plan, restored.state, rows, was_finished=True)
             else:
-                with discovery.explaining(f"the training step of '{workload.name}'"):
-                    program = program_builder(workload)
-                    parts = {"parts": program.parts, "micro_batches": workload.micro_batches}
-                    require_equal_parts("train.batch", plan.batch, **parts)
+                program = _built(workload, program_builder, plan.batch)
                 ledger.from_step = restored.step
                 record(folder, session, members, step=restored.step)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
@@ -152,6 +149,15 @@ def train(
     if members.leads:
         _print_end(console, result, plan)
     return result
+
+
+def _built(workload: TrainWorkload, builder: Callable[[TrainWorkload], Program], batch: int) -> Program:
+    """The program, if it can take a batch of this many examples. Raises UserError."""
+    with discovery.explaining(f"the training step of '{workload.name}'"):
+        program = builder(workload)
+        parts = {"parts": program.parts, "micro_batches": workload.micro_batches}
+        require_equal_parts("train.batch", batch, **parts)
+        return program
 
 
 @contextlib.contextmanager
