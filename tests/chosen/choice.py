@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import heapq
 from pathlib import Path
 
 from .recording import Recording
@@ -28,21 +29,24 @@ def chosen(seconds: float, recording: Recording) -> list[str]:
     spent = sum(costs[test] for test in kept)
     covered = set().union(*(recording.lines.get(test, set()) for test in kept))
     functions = {function(test) for test in kept}
-    rest = set(costs) - set(kept)
 
     def worth(test: str) -> float:
         new = len(recording.lines.get(test, set()) - covered)
         return (new + A_TEST * (function(test) not in functions)) / costs[test]
 
-    while rest:
-        best = max(sorted(rest), key=worth)
-        rest.remove(best)
-        if not worth(best) or spent + costs[best] > seconds:
-            continue  # a cheaper one may still fit
-        kept.append(best)
-        spent += costs[best]
-        covered |= recording.lines.get(best, set())
-        functions.add(function(best))
+    # The worth of a test only falls while others are kept. So the first is the best if it is so after a new look.
+    ahead = [(-worth(test), test) for test in sorted(set(costs) - set(kept))]
+    heapq.heapify(ahead)
+    while ahead:
+        said, test = heapq.heappop(ahead)
+        now = worth(test)
+        if now < -said:
+            heapq.heappush(ahead, (-now, test))
+        elif now and spent + costs[test] <= seconds:  # else a cheaper one may still fit
+            kept.append(test)
+            spent += costs[test]
+            covered |= recording.lines.get(test, set())
+            functions.add(function(test))
     return kept
 
 

@@ -66,7 +66,7 @@ def read(folders: list[str]) -> Recording:
                 if line.startswith("="):
                     test = line[1:]
                 elif test:  # what runs before the first test, at an import, is run by every test
-                    recording.lines[test].add(line)
+                    recording.lines[test].add(sys.intern(line))
         for line in (folder / "seconds").read_text().splitlines():
             seconds, _, test = line.split("\t", 2)
             recording.seconds[test] += float(seconds)
