@@ -23,9 +23,12 @@ def function(test: str) -> str:
 
 
 def chosen(seconds: float, recording: Recording) -> list[str]:
-    """Cheap tests, then in each step the test with the most new lines a second, until the seconds are used."""
+    """Cheap tests, then in each step the test with the most new lines a second, until the seconds are used.
+
+    A test that failed while it was recorded stays: its lines and seconds are not those that it has otherwise.
+    """
     costs = {test: max(cost, 0.001) for test, cost in recording.seconds.items()}
-    kept = [test for test, cost in costs.items() if cost < CHEAP_S]
+    kept = [test for test, cost in costs.items() if cost < CHEAP_S or test in recording.failed]
     spent = sum(costs[test] for test in kept)
     covered = set().union(*(recording.lines.get(test, set()) for test in kept))
     functions = {function(test) for test in kept}

@@ -21,10 +21,11 @@ AT_START = "import os; 'LINES_TO' in os.environ and exec(open({path!r}).read(), 
 
 @dataclass
 class Recording:
-    """By id of a test: the lines that it ran, as `file:line` below jaxbench/, and its seconds."""
+    """By id of a test: the lines that it ran, as `file:line` below jaxbench/, and its seconds; the tests that failed."""
 
     lines: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    failed: set[str] = field(default_factory=set)
 
     def all_lines(self) -> set[str]:
         return set().union(*self.lines.values())
@@ -68,6 +69,8 @@ def read(folders: list[str]) -> Recording:
                 elif test:  # what runs before the first test, at an import, is run by every test
                     recording.lines[test].add(sys.intern(line))
         for line in (folder / "seconds").read_text().splitlines():
-            seconds, _, test = line.split("\t", 2)
+            seconds, outcome, test = line.split("\t", 2)
             recording.seconds[test] += float(seconds)
+            if outcome == "failed":
+                recording.failed.add(test)
     return recording

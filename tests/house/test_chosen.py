@@ -43,6 +43,8 @@ def test_tests_are_chosen_by_new_lines_a_second_until_the_time_is_used() -> None
     assert choice.chosen(3, told) == ["a.py::cheap", "a.py::twice[y]"]
     assert choice.chosen(12, told) == ["a.py::cheap", "a.py::twice[y]", "b.py::slow"]
     assert choice.chosen(99, told) == ["a.py::cheap", "a.py::twice[y]", "b.py::slow", "b.py::same"]
+    failed = recording.Recording(lines, seconds, failed={"b.py::slow"})
+    assert choice.chosen(3, failed) == ["a.py::cheap", "b.py::slow"]
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python has sys.monitoring from 3.12 on")
