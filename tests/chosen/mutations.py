@@ -52,7 +52,7 @@ def faults() -> list[Fault]:
 
 
 def tests_of(file: Path, lines: set[int], recording: Recording, out: set[str]) -> list[str]:
-    """The tests that ran these lines, or without a recording the folder of tests that mirrors the file.
+    """The tests that ran these lines, and the folder of tests that mirrors the file if it was not recorded.
 
     Those of the mirroring folder come first, then the quick ones. Of a test function two cases are enough.
     """
@@ -67,7 +67,8 @@ def tests_of(file: Path, lines: set[int], recording: Recording, out: set[str]) -
         function = test.partition("[")[0]
         cases[function] = cases.get(function, 0) + 1
         some += [test] if cases[function] <= 2 else []
-    return some[:MOST] or [mirror if (ROOT / mirror).is_dir() else "tests/analysis"]
+    unrecorded = (ROOT / mirror).is_dir() and not any(test.startswith(mirror) for test in recording.seconds)
+    return [*([mirror] if unrecorded else []), *some[:MOST]] or ["tests"]
 
 
 def run(results: Path, recording: Recording) -> int:
