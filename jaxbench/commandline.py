@@ -27,6 +27,9 @@ NO_ANSWER = 3  # exit code of a comparing verb that could not compare
 VERBS = verbs.verbs()  # all are imported: a flag that another verb takes is refused by name, not as unknown
 # All flags. A test pins this list, because settings of a measurement belong in --config.<field>.
 OWN_FLAGS = sorted({name for verb in VERBS.values() for name in verb.flags})
+_KINDS = {"bool": "true or false", "float": "a number", "int": "a whole number"}
+# Legal values of flags without a default. That of the others is their default.
+EXAMPLES = {"price_per_hour": "2.5", "processes": "2", "process": "0"}
 
 
 def parse(argv: list[str]) -> list[str]:
@@ -116,11 +119,6 @@ def _check_arguments(name: str, verb: Verb, arguments: list[str]) -> None:
     if verb.argument not in ("", "...") and not arguments:
         known = f"{', '.join(discovery.experiments())}, or the path of a .py file"
         raise UserError(f"jaxbench {name} takes one {verb.argument}: {verb.example or known}.")
-
-
-_KINDS = {"bool": "true or false", "float": "a number", "int": "a whole number"}
-# Legal values of flags without a default. That of the others is their default.
-EXAMPLES = {"price_per_hour": "2.5", "processes": "2", "process": "0"}
 
 
 def example_of(name: str) -> str:

@@ -27,6 +27,28 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.records.documents import flatten
 
 Read = Callable[[str, Any], Any]  # (path, value) -> the parsed value; raises UserError
+AUTO = "auto"
+S = TypeVar("S", bound="_Measured | TargetSettings")
+# Sets of processes that take turns. With fewer sets, an interval cannot cover the variation between processes. With
+# measure.rounds=auto, each set measures a point at least twice. benchmarks/interval_coverage.py simulates both.
+SETS, LEAST_SETS = 4, 3
+# With measure.rounds=auto, if all sets live at the same time. Student's quantile is then 2.6, instead of 3.2 for four
+# sets, and two more sets start in a few seconds. Sets that follow each other must each start and compile.
+LIVE_SETS = 6
+BUDGET_S = 32.0  # seconds for rounds: in `make run EXP=cnn` on two cores, all the rest takes longer
+MAX_SEED = 2**32 - 1  # a key has 32 bits; larger seeds repeat the keys of smaller seeds or fail
+FIXED = ("experiment", "measures")  # fields that the command line cannot set
+_UNTYPED = {
+    type(None): "its default, None, has no type: write config_dict.placeholder(str), for example,",
+    list: "its default is a list: write a tuple",
+}
+_KINDS: dict[type, tuple[str, Callable[[str], Any]]] = {
+    int: ("a whole number", int),
+    float: ("a number", float),
+    bool: ("true or false", lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()]),
+}
+# The settings of time-to-target runs over batch sizes (measures="targets").
+LINEAR, SQRT, TUNED = RULES = ("linear", "sqrt", "tuned")
 
 
 def one_of(*legal: str) -> Read:
@@ -61,9 +83,6 @@ def number(lower: float, upper: float) -> Read:
         return float(value)
 
     return read
-
-
-AUTO = "auto"
 
 
 def integer_or_auto(lower: int, upper: int, *, like: int) -> Read:
@@ -153,17 +172,6 @@ def setting(path: str, default: Any, read: Read, *, mixed: bool = False) -> Any:
     return dataclasses.field(metadata={"field": ConfigField(path, default, read, mixed)})
 
 
-S = TypeVar("S", bound="_Measured | TargetSettings")
-
-# Sets of processes that take turns. With fewer sets, an interval cannot cover the variation between processes. With
-# measure.rounds=auto, each set measures a point at least twice. benchmarks/interval_coverage.py simulates both.
-SETS, LEAST_SETS = 4, 3
-# With measure.rounds=auto, if all sets live at the same time. Student's quantile is then 2.6, instead of 3.2 for four
-# sets, and two more sets start in a few seconds. Sets that follow each other must each start and compile.
-LIVE_SETS = 6
-BUDGET_S = 32.0  # seconds for rounds: in `make run EXP=cnn` on two cores, all the rest takes longer
-
-
 def counts(rounds: Any, processes: Any, *, live: bool) -> tuple[int, int]:
     """(rounds, sets of processes) for the values of `measure.rounds` and `measure.processes`. With rounds=auto, it is
     the least number of rounds. None counts as auto. live: all sets live at the same time (`sweep.job.live`)."""
@@ -172,9 +180,6 @@ def counts(rounds: Any, processes: Any, *, live: bool) -> tuple[int, int]:
         sets = automatic if processes in (AUTO, None) else int(processes)
         return 2 * sets, sets
     return int(rounds), min(SETS, int(rounds)) if processes in (AUTO, None) else int(processes)
-
-
-MAX_SEED = 2**32 - 1  # a key has 32 bits; larger seeds repeat the keys of smaller seeds or fail
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,7 +314,6 @@ CASES_ONLY = (
     ConfigField("sizes", "auto", as_is),  # "1024,1e6,64Ki"
     ConfigField("dtypes", "float32", as_is),
 )
-FIXED = ("experiment", "measures")  # fields that the command line cannot set
 
 
 def _fields(settings: type, more: Iterable[ConfigField]) -> list[ConfigField]:
@@ -463,15 +467,6 @@ _PARSED = {
     for field in _fields(settings, more)
     if field.read is not as_is and isinstance(field.default, int | float)
 }
-_UNTYPED = {
-    type(None): "its default, None, has no type: write config_dict.placeholder(str), for example,",
-    list: "its default is a list: write a tuple",
-}
-_KINDS: dict[type, tuple[str, Callable[[str], Any]]] = {
-    int: ("a whole number", int),
-    float: ("a number", float),
-    bool: ("true or false", lambda text: {"true": True, "false": False, "1": True, "0": False}[text.lower()]),
-}
 
 
 def restored(experiment: str, old: dict[str, Any]) -> ConfigDict:
@@ -496,10 +491,6 @@ def restored(experiment: str, old: dict[str, Any]) -> ConfigDict:
 def plain(config: ConfigDict) -> dict[str, Any]:
     """The config as nested dictionaries, ready for JSON."""
     return config.to_dict()
-
-
-# The settings of time-to-target runs over batch sizes (measures="targets").
-LINEAR, SQRT, TUNED = RULES = ("linear", "sqrt", "tuned")
 
 
 def batch_sizes(path: str, value: Any) -> tuple[int, ...]:

@@ -29,6 +29,14 @@ _PREFIXES = ("jaxbench_experiment_", "jaxbench_preset_")  # the names of loaded 
 _MAX_REASON = 400  # characters kept of another library's message, because some fill a page
 _MAX_ANNOUNCED = 1200  # Flax lists five ways to register a list of modules
 
+# Functions that end or replace this process without an exception, so with whatever exit code they are given
+_ENDS: dict[str, Callable[..., Any]] = {"_exit": os._exit, "execv": os.execv, "execve": os.execve}
+# The source files of an experiment: its own, and every module that it loads and that is not installed. Imports are read
+# from the source and resolved without running anything; what a file obtains in another way, by its namespace.
+_BY_NAME = ("import_module", "__import__", "load_experiment")  # functions that load a module by a name in a string
+_LIBRARIES = tuple({Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_PACKAGE = Path(__file__).resolve().parent
+
 
 def experiments() -> dict[str, Path]:
     """The suite's experiments by name. Files that start with an underscore are helpers."""
@@ -197,8 +205,6 @@ def _load(what: str, path: Path) -> ModuleType:
     return module
 
 
-# Functions that end or replace this process without an exception, so with whatever exit code they are given
-_ENDS: dict[str, Callable[..., Any]] = {"_exit": os._exit, "execv": os.execv, "execve": os.execve}
 _guarded_pid = 0
 
 
@@ -309,13 +315,6 @@ def _require(module: ModuleType, path: Path, name: str, signature: str, what: st
         raise UserError(f"'{path}' defines no {signature}: every {what} file needs one.")
     if not callable(value):
         raise UserError(f"'{path}': {name} must be a function, {signature}, but it is {type(value).__name__}.")
-
-
-# The source files of an experiment: its own, and every module that it loads and that is not installed. Imports are read
-# from the source and resolved without running anything; what a file obtains in another way, by its namespace.
-_BY_NAME = ("import_module", "__import__", "load_experiment")  # functions that load a module by a name in a string
-_LIBRARIES = tuple({Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_PACKAGE = Path(__file__).resolve().parent
 
 
 def sources(path: Path, module: ModuleType, experiments: Mapping[str, Path]) -> list[Path]:

@@ -21,6 +21,28 @@ from jaxbench.errors import UserError, did_you_mean
 
 T = TypeVar("T")
 
+# The lever `remat`: what the backward pass of a block recomputes, and what the forward pass keeps for it. Some values
+# select by kind of operation or by block. The others select by name: a preset, or a list such as
+# "names:out_proj+query_proj=offload". What is not listed is recomputed. A block states its names with
+# `jax.ad_checkpoint.checkpoint_name`. Presets and names are those of MaxText (`remat_policy` in its configs/base.yml),
+# which calls the output of attention "context".
+ATTENTION = "attention_output"
+_QKV = ("query_proj", "key_proj", "value_proj")
+_PRODUCTS = (*_QKV, "out_proj", "mlpwi", "mlpwo")  # results of products with weights; attention is not among them
+ACTIVATIONS = ("decoder_layer_input", *_QKV, ATTENTION, "out_proj", "mlpwi", "mlpwo")
+_BY_NAME = "names:"
+_PLACES = ("keep", "offload", "recompute")
+REMATS = ("none", "sqrt", "block", "dots_saveable", "offload")
+EVERY_SET = "all"
+NO_OPTIONS = "default"
+_JOINED = re.compile(r"[+\s]+(?=[a-z-])")  # a "+" can also begin a value
+# Options that XLA accepts for a program but ignores there: it reads them when the process starts.
+_OF_THE_PROCESS = {"xla_force_host_platform_device_count": "--config.mesh.devices"}
+# The 16-bit precisions, and the format of the operands of their products.
+SIXTEEN_BITS = {"bfloat16": "bfloat16", "float16": "float16", "float16_unscaled": "float16", "mixed": "bfloat16"}
+REDUCTIONS = ("each", "fused", "bucketed", "scatter", "ring")
+EVERY_MESH = "all"
+
 
 @dataclass(frozen=True)
 class Lever(Generic[T]):
@@ -88,19 +110,6 @@ def whole(least: int) -> Callable[[str], int]:
     return parse
 
 
-# The lever `remat`: what the backward pass of a block recomputes, and what the forward pass keeps for it. Some values
-# select by kind of operation or by block. The others select by name: a preset, or a list such as
-# "names:out_proj+query_proj=offload". What is not listed is recomputed. A block states its names with
-# `jax.ad_checkpoint.checkpoint_name`. Presets and names are those of MaxText (`remat_policy` in its configs/base.yml),
-# which calls the output of attention "context".
-ATTENTION = "attention_output"
-_QKV = ("query_proj", "key_proj", "value_proj")
-_PRODUCTS = (*_QKV, "out_proj", "mlpwi", "mlpwo")  # results of products with weights; attention is not among them
-ACTIVATIONS = ("decoder_layer_input", *_QKV, ATTENTION, "out_proj", "mlpwi", "mlpwo")
-_BY_NAME = "names:"
-_PLACES = ("keep", "offload", "recompute")
-
-
 class Named(NamedTuple):
     """The names of activations that are kept in a device's memory, and of those that are moved to the host's."""
 
@@ -115,7 +124,6 @@ REMAT_PRESETS = {
     "save_qkv_proj": Named(keep=_QKV),
     "qkv_proj_offloaded": Named(offload=_QKV),
 }
-REMATS = ("none", "sqrt", "block", "dots_saveable", "offload")
 
 
 def named_activations(text: str) -> Named | None:
@@ -191,12 +199,6 @@ def platform_of(option: str) -> str | None:
 
 Options = dict[str, str | bool]
 
-EVERY_SET = "all"
-NO_OPTIONS = "default"
-_JOINED = re.compile(r"[+\s]+(?=[a-z-])")  # a "+" can also begin a value
-# Options that XLA accepts for a program but ignores there: it reads them when the process starts.
-_OF_THE_PROCESS = {"xla_force_host_platform_device_count": "--config.mesh.devices"}
-
 
 def _compiler_options(text: str) -> Options:
     """The options of one set; {} for `default`, and for `all`, which the plan replaces by the named sets."""
@@ -231,9 +233,14 @@ def _compiler_word(word: str) -> Options:
 
 
 COMPILER = Lever(
-    "compiler", default=NO_OPTIONS, parse=_compiler_options, changes="program", view="compiler", separator=";",
+    "compiler",
+    default=NO_OPTIONS,
+    parse=_compiler_options,
+    changes="program",
+    view="compiler",
+    separator=";",
     sweeps=(EVERY_SET,),
-)  # fmt: skip
+)
 
 
 def every_set(config: Mapping[str, Any]) -> bool:
@@ -261,14 +268,16 @@ def require_platform(levers: Mapping[str, str], platform: str) -> None:
 # One declaration for each lever. `_DECLARED` has their order in names of arms, on pages and in ``summary.csv``. It is
 # also the order of their effects on a workload. A new lever comes last.
 
-# The 16-bit precisions, and the format of the operands of their products.
-SIXTEEN_BITS = {"bfloat16": "bfloat16", "float16": "float16", "float16_unscaled": "float16", "mixed": "bfloat16"}
 
 # The number format of the products in a step. "default" is JAX's: float32 arrays, and products as the platform prefers.
 PRECISION = Lever(
-    "precision", default="default", values=("default", "float32", "tf32", *SIXTEEN_BITS), parse=str, changes="workload",
+    "precision",
+    default="default",
+    values=("default", "float32", "tf32", *SIXTEEN_BITS),
+    parse=str,
+    changes="workload",
     view="precision",
-)  # fmt: skip
+)
 
 # The number of micro-batches over which a step adds up gradients.
 ACCUMULATE = Lever("accumulate", default="1", parse=whole(1), changes="workload", view="accumulate")
@@ -278,21 +287,34 @@ FREEZE = Lever("freeze", default="none", parse=str, changes="workload", view="fr
 
 # Several batch sizes in one run. 0 means ``config.batch``.
 BATCH = Lever(
-    "batch", default="0", parse=whole(0), changes="feed", untrained="the batch of a training is --config.train.batch",
+    "batch",
+    default="0",
+    parse=whole(0),
+    changes="feed",
+    untrained="the batch of a training is --config.train.batch",
     view="batch",
-)  # fmt: skip
+)
 
 # The whole step, the step without its last phases, or inference.
 PART = Lever(
-    "part", default="step", values=("step", "forward", "gradient", "local", "inference"), parse=str, changes="program",
-    untrained="a part of a step does not train", view="phases",
-)  # fmt: skip
+    "part",
+    default="step",
+    values=("step", "forward", "gradient", "local", "inference"),
+    parse=str,
+    changes="program",
+    untrained="a part of a step does not train",
+    view="phases",
+)
 
 # How the step reaches the devices.
 EXECUTION = Lever(
-    "execution", default="donated", values=("eager", "unfused", "jit", "donated"), parse=str, changes="program",
+    "execution",
+    default="donated",
+    values=("eager", "unfused", "jit", "donated"),
+    parse=str,
+    changes="program",
     untrained="a training always compiles its step and donates its state",
-)  # fmt: skip
+)
 
 
 class Source(NamedTuple):
@@ -314,11 +336,13 @@ def _source(text: str) -> Source:
 
 
 INPUT = Lever(
-    "input", default="device", parse=_source, changes="feed", untrained="a training reads real data in its own order",
+    "input",
+    default="device",
+    parse=_source,
+    changes="feed",
+    untrained="a training reads real data in its own order",
     view="inputs",
-)  # fmt: skip
-
-REDUCTIONS = ("each", "fused", "bucketed", "scatter", "ring")
+)
 
 
 class Reduction(NamedTuple):
@@ -337,12 +361,14 @@ def _reduction(text: str) -> Reduction | None:
 
 
 REDUCTION = Lever(
-    "reduction", default="strategy",
-    values=("strategy", *(way + dtype for dtype in ("", ":bfloat16") for way in REDUCTIONS)), parse=_reduction,
-    changes="program", untrained="a training averages gradients as its strategy does",
-)  # fmt: skip
+    "reduction",
+    default="strategy",
+    values=("strategy", *(way + dtype for dtype in ("", ":bfloat16") for way in REDUCTIONS)),
+    parse=_reduction,
+    changes="program",
+    untrained="a training averages gradients as its strategy does",
+)
 
-EVERY_MESH = "all"
 # The mesh of the strategy hybrid, "data=2,tensor=4", or all possible meshes. The value stays text, because only the
 # strategies know the axes. A mesh contains commas, so several are separated by semicolons.
 MESH = Lever("mesh", default="strategy", parse=str, changes="program", separator=";", sweeps=(EVERY_MESH,))
@@ -375,9 +401,13 @@ def _sharing(text: str) -> Sharing:
 
 
 TRAININGS = Lever(
-    "trainings", default="1", parse=_sharing, changes="feed",
-    untrained="several trainings at once are measured, not kept", view="sharing",
-)  # fmt: skip
+    "trainings",
+    default="1",
+    parse=_sharing,
+    changes="feed",
+    untrained="several trainings at once are measured, not kept",
+    view="sharing",
+)
 
 _DECLARED: tuple[Lever[Any], ...] = (
     *(PRECISION, REMAT, ACCUMULATE, FREEZE, BATCH, PART, EXECUTION, INPUT, REDUCTION, MESH),

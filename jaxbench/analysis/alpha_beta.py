@@ -29,6 +29,16 @@ MIN_SIZES = 3  # two sizes lie on a line whatever they are
 SEARCHES = 40  # each keeps two thirds of the interval of log-odds, so 0.5 units shrink by a factor of 1e-7
 POOR = 0.25  # with at least this misfit, the line does not describe the times
 
+# XLA's names of collectives, and the names in a machine profile.
+_OPS = {
+    "all-reduce": "all_reduce",
+    "all-gather": "all_gather",
+    "reduce-scatter": "reduce_scatter",
+    "all-to-all": "all_to_all",
+    "collective-permute": "ppermute",
+    "collective-broadcast": "broadcast",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaBetaFit:
@@ -210,13 +220,6 @@ def _sentence(fit: AlphaBetaFit) -> str:
     if fit.place.oversubscribed:
         text += " (oversubscribed: with more devices than cores, this does not describe a link)"
     return f"{text}."
-
-
-# XLA's names of collectives, and the names in a machine profile.
-_OPS = {
-    "all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",
-    "all-to-all": "all_to_all", "collective-permute": "ppermute", "collective-broadcast": "broadcast",
-}  # fmt: skip
 
 
 def communication_s(

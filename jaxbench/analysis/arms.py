@@ -47,11 +47,14 @@ def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[ArmGroup]:
     keys = list(groups)
     return [
         ArmGroup(
-            name=_name(key, keys), strategy=key[0], scaling=key[1], devices=key[2],
+            name=_name(key, keys),
+            strategy=key[0],
+            scaling=key[1],
+            devices=key[2],
             arms=[_arm(row, group[0], swept) for row in group],
         )
         for key, group in groups.items()
-    ]  # fmt: skip
+    ]
 
 
 def arms_of(places: Sequence[ArmGroup]) -> list[Row]:

@@ -78,9 +78,11 @@ def of_point(point: MeasuredPoint) -> Busy | None:
             found[disturbed.kind, disturbed.who].append(disturbed.amount)
     causes = [(Cause(kind, who, statistics.median(all_)), len(all_)) for (kind, who), all_ in found.items()]
     return Busy(
-        point=point.point, contended=sum(count for _, count in causes), rounds=len(point.every_round),
+        point=point.point,
+        contended=sum(count for _, count in causes),
+        rounds=len(point.every_round),
         causes=tuple(sorted(causes, key=lambda each: -each[1])),
-    )  # fmt: skip
+    )
 
 
 def hidden_limit(row: Row) -> str:

@@ -22,6 +22,12 @@ from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate, estimat
 
 VIEWS = ("curves", "versus")  # the views that compare implementations over sizes
 RISING = 1.1  # above this ratio between the rates of the two largest sizes, the throughput has not levelled off
+WHOLE, WAITED, START = "jit+copies", "waited", "start"  # implementations (workloads/kernels/versus.py)
+SPLIT_NAMES = ("transfer", "start", "work")
+BASE = ("numpy", "cpu", 1)  # (implementation, platform, cores) of the way that the others are compared with
+STEPS = "steps"  # a key of the outcome of a training
+LOW, HIGH = 0.8, 1.2  # between these shares of the published value, a result is normal
+LARGE_BYTES = 2**20  # payloads of at least this size are bandwidth-bound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,9 +126,11 @@ def series(rows: list[Row]) -> dict[tuple[str, str], dict[str, list[Row]]]:
 def find_crossings(rows: list[Row]) -> list[Crossing]:
     """One crossing for each pair of series of the same operation and dtype that have a size in common."""
     return [
-        crossing for (op, dtype), family in series(rows).items() for names in itertools.combinations(family, 2)
+        crossing
+        for (op, dtype), family in series(rows).items()
+        for names in itertools.combinations(family, 2)
         if (crossing := _crossing(op, dtype, names, family)) is not None
-    ]  # fmt: skip
+    ]
 
 
 def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, list[Row]]) -> Crossing | None:
@@ -146,9 +154,16 @@ def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, lis
         below = max((s for s, w in zip(sizes[:index], winners, strict=False) if w == slower), default=None)
     advantage = ratio if faster == names[1] else ratio.under(1.0)  # `ratio` is first over second
     return Crossing(
-        op=op, dtype=dtype, slower=slower, faster=faster, below=below, from_=from_, sizes=tuple(sizes),
-        winners=tuple(winners), advantage=advantage,
-    )  # fmt: skip
+        op=op,
+        dtype=dtype,
+        slower=slower,
+        faster=faster,
+        below=below,
+        from_=from_,
+        sizes=tuple(sizes),
+        winners=tuple(winners),
+        advantage=advantage,
+    )
 
 
 def _winner(ratio: Estimate, names: tuple[str, str]) -> str:
@@ -166,8 +181,10 @@ def knees(rows: list[Row]) -> list[HalfPerformance]:
     """One knee for each series of at least three sizes."""
     return [  # two sizes only show which of them is the faster
         _knee(op, dtype, label, by_size)
-        for (op, dtype), family in series(rows).items() for label, by_size in family.items() if len(by_size) >= 3
-    ]  # fmt: skip
+        for (op, dtype), family in series(rows).items()
+        for label, by_size in family.items()
+        if len(by_size) >= 3
+    ]
 
 
 def _knee(op: str, dtype: str, label: str, rows: list[Row]) -> HalfPerformance:
@@ -179,10 +196,16 @@ def _knee(op: str, dtype: str, label: str, rows: list[Row]) -> HalfPerformance:
     # All sizes of a draw together: they were measured in the same rounds, and a slow round is slow for all of them.
     knee = estimate(float(value[0]), _half(sizes, draws[np.isfinite(draws).all(axis=1)])[1], rounds=rounds)
     return HalfPerformance(
-        op=op, dtype=dtype, series=label, elements=knee, below=int(sizes[index - 1]) if index else None,
-        from_=int(sizes[index]), best_per_s=rows[best].timing.step_s.under(float(sizes[best])),
-        best_elements=int(sizes[best]), rising=best == len(sizes) - 1 and bool(rates[-1] > RISING * rates[-2]),
-    )  # fmt: skip
+        op=op,
+        dtype=dtype,
+        series=label,
+        elements=knee,
+        below=int(sizes[index - 1]) if index else None,
+        from_=int(sizes[index]),
+        best_per_s=rows[best].timing.step_s.under(float(sizes[best])),
+        best_elements=int(sizes[best]),
+        rising=best == len(sizes) - 1 and bool(rates[-1] > RISING * rates[-2]),
+    )
 
 
 def _half(sizes: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -203,10 +226,6 @@ def _half(sizes: np.ndarray, rates: np.ndarray) -> tuple[np.ndarray, np.ndarray]
         share = np.where(index > 0, (np.log(half) - low) / (high - low), 0.0)
     left, right = np.log(sizes[before]), np.log(sizes[index])
     return index, np.exp(left + share * (right - left))
-
-
-WHOLE, WAITED, START = "jit+copies", "waited", "start"  # implementations (workloads/kernels/versus.py)
-SPLIT_NAMES = ("transfer", "start", "work")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,16 +289,15 @@ def find_splits(rows: Sequence[Row]) -> list[CallSplit]:
         at, draws = times.step_s, times.draws
         parts = ((at[0] - at[1], draws[0] - draws[1]), (at[2], draws[2]), (at[1] - at[2], draws[1] - draws[2]))
         split = CallSplit(
-            op=row.point.op, rows=size, where=row.point.where, largest=size == max(sizes),
+            op=row.point.op,
+            rows=size,
+            where=row.point.where,
+            largest=size == max(sizes),
             whole=times.estimate(float(at[0]), draws[0]),
             parts=tuple(times.estimate(float(value), drawn) for value, drawn in parts),
-        )  # fmt: skip
+        )
         found.append(split)
     return found
-
-
-BASE = ("numpy", "cpu", 1)  # (implementation, platform, cores) of the way that the others are compared with
-STEPS = "steps"  # a key of the outcome of a training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,14 +346,15 @@ def _way(rows: Sequence[Row], base: Sequence[Row]) -> Way:
     pairs = [(bases[row.point.shape], row) for row in rows if row.point.shape in bases]
     whole = pairs and not missed and len(bases) == len(base)  # a mean over the seeds that worked would be too good
     return Way(
-        job=point.op, impl=point.impl, where=point.where, seeds=len(rows),
-        reached=len(rows) - missed, time=found.alone() if missed else found, steps=steps.alone() if missed else steps,
+        job=point.op,
+        impl=point.impl,
+        where=point.where,
+        seeds=len(rows),
+        reached=len(rows) - missed,
+        time=found.alone() if missed else found,
+        steps=steps.alone() if missed else steps,
         speedup=over_seeds(a.timing.step_s.value / b.timing.step_s.value for a, b in pairs) if whole else UNKNOWN,
-    )  # fmt: skip
-
-
-LOW, HIGH = 0.8, 1.2  # between these shares of the published value, a result is normal
-LARGE_BYTES = 2**20  # payloads of at least this size are bandwidth-bound
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -420,10 +439,17 @@ def _verdict(dtype: str, devices: int, column: str, rows: list[Row], table: pd.D
     others = [float(interpolate(table[name], last.payload_bytes)) for name in table.columns]
     slower = sum(value < last.busbw.value for value in others)
     return PublishedVerdict(
-        dtype=dtype, devices=devices, series=column, shares=shares, word=published_word(last.ratio),
-        lowest=min(large, default=math.nan), highest=max(large, default=math.nan), slower_series=slower,
-        all_series=len(others), percentile=100 * slower / len(others),
-    )  # fmt: skip
+        dtype=dtype,
+        devices=devices,
+        series=column,
+        shares=shares,
+        word=published_word(last.ratio),
+        lowest=min(large, default=math.nan),
+        highest=max(large, default=math.nan),
+        slower_series=slower,
+        all_series=len(others),
+        percentile=100 * slower / len(others),
+    )
 
 
 def interpolate(series: pd.Series, payload_bytes: float) -> float:
@@ -448,8 +474,10 @@ def _published_sentence(verdict: PublishedVerdict) -> str:
     unknown = f"Unknown whether this is normal, without an interval (fewer than {MIN_ROUNDS} rounds)"
     words = {
         "cannot tell": "Inconclusive whether this is normal" if last.ratio.has_interval else unknown,
-        "normal": "This is normal", "low": "This is lower than normal", "high": "This is higher than normal",
-    }  # fmt: skip
+        "normal": "This is normal",
+        "low": "This is lower than normal",
+        "high": "This is higher than normal",
+    }
     text = (
         f"{words[verdict.word]}: at {payload(last.payload_bytes)} all_reduce {verdict.dtype} on "
         f"{devices_word(verdict.devices)} has {interval(last.busbw, per_second)} of bus bandwidth, "

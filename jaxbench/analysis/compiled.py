@@ -88,11 +88,17 @@ def rows(run: RunFolder) -> list[CompiledRow]:
     excused = unsupported if every and len(unsupported) < len(planned) else set()
     return [
         CompiledRow(
-            point=point, target=str(manifest["target"]), record=compiled.get(name),
-            reason=failures[name].reason if name in failures else "", unsupported=name in unsupported,
-            memory_bytes=int(manifest["device_memory_bytes"] or 0), excused=name in excused,
-        ) for point in planned for name in (point["point"],)
-    ]  # fmt: skip
+            point=point,
+            target=str(manifest["target"]),
+            record=compiled.get(name),
+            reason=failures[name].reason if name in failures else "",
+            unsupported=name in unsupported,
+            memory_bytes=int(manifest["device_memory_bytes"] or 0),
+            excused=name in excused,
+        )
+        for point in planned
+        for name in (point["point"],)
+    ]
 
 
 def problems(rows: Sequence[CompiledRow]) -> list[str]:

@@ -17,21 +17,6 @@ YES, NO, CANNOT_TELL = "yes", "NO", "cannot tell"
 IDEAL = 1.05  # an efficiency with its whole interval above this is implausible
 ADDS_UP = 0.01  # relative to the wall time: the tolerance for the sum of the op categories in a trace
 IDLE = "idle"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Item:
-    """One expectation of one run."""
-
-    expected: str  # a sentence
-    found: str  # the result, as a clause
-    agrees: str  # YES, NO or CANNOT_TELL
-    judged: int = 1  # how many programs were judged
-    right: int = 0  # how many of them are as expected
-    detail: str = ""  # numbers of interest
-    why: tuple[str, ...] = ()  # a sentence for each violation, or the reason why it cannot be judged
-
-
 _RUNS = "Every program compiles and runs to the end."
 _VERDICTS = {
     "parameters": "After three updates the parameters equal those of one device, within the model's tolerance.",
@@ -51,6 +36,24 @@ _STEADY = "Nothing is compiled while steps are timed."
 _CLOCKS = "Two clocks agree: one more step takes as long as the reported step time."
 _EFFICIENCY = "No speed-up is above the ideal: no efficiency has its whole confidence interval above 105 %."
 _PROFILE = "In a trace, the op categories and the idle time add up to the wall time, and the devices are busy."
+UNIT = "cases"
+_CASES_RUN = "Every kernel, transfer and collective that fits runs to the end."
+_CASES_RIGHT = "Every result is correct."
+_CASES_GATED = "No number is impossible: the clocks agree, and nothing is faster than the hardware's peaks allow."
+_CASES_PEAK = "No matrix product is faster than the vendor's stated peak."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One expectation of one run."""
+
+    expected: str  # a sentence
+    found: str  # the result, as a clause
+    agrees: str  # YES, NO or CANNOT_TELL
+    judged: int = 1  # how many programs were judged
+    right: int = 0  # how many of them are as expected
+    detail: str = ""  # numbers of interest
+    why: tuple[str, ...] = ()  # a sentence for each violation, or the reason why it cannot be judged
 
 
 def of_training(rows: Sequence[Row]) -> list[Item]:
@@ -96,9 +99,14 @@ def complete(expected: str, points: Sequence[MeasuredPoint], *, unit: str = "pro
 
 
 def item(
-    expected: str, judged: int, wrong: Sequence[str], detail: str = "", *, unknown: Sequence[str] = (),
+    expected: str,
+    judged: int,
+    wrong: Sequence[str],
+    detail: str = "",
+    *,
+    unknown: Sequence[str] = (),
     unit: str = "programs",
-) -> Item:  # fmt: skip
+) -> Item:
     """An expectation about `judged` programs. wrong: a sentence for each violation. unknown: one for each program that
     could not be judged."""
     if not judged:
@@ -166,13 +174,6 @@ def of_profile(rows: Sequence[Row]) -> Item:
         if abs(total / profile.wall_s - 1) > ADDS_UP or not busy > 0:
             wrong.append(f"{point}: {shown[-1]}")
     return item(_PROFILE, len(traced), wrong, ", ".join(shown))
-
-
-UNIT = "cases"
-_CASES_RUN = "Every kernel, transfer and collective that fits runs to the end."
-_CASES_RIGHT = "Every result is correct."
-_CASES_GATED = "No number is impossible: the clocks agree, and nothing is faster than the hardware's peaks allow."
-_CASES_PEAK = "No matrix product is faster than the vendor's stated peak."
 
 
 def of_cases(rows: Sequence[Row]) -> list[Item]:

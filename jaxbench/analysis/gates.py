@@ -30,6 +30,49 @@ from jaxbench.statistics.timing import LoopTime, Timing, taken_by, throttled, wa
 
 LEAST_CPU_SHARE = 0.95  # a process with one CPU and one busy device is contended below this CPU time / wall time
 
+# Kinds of causes, in the order in which they are named.
+QUOTA, TAKEN, SLOW_CORE, STARVED = "quota", "taken", "slow core", "starved"
+TWO_CLOCKS = "two clocks agree"  # these names are in the `gate_reason` of records and tables
+BELOW_PEAK = "not above peak"
+ROOFLINE = "not below roofline"
+POSITIVE = "not negative"
+INPUTS = "inputs not all zeros"
+ITSELF = "the collective it is called"
+RIGHT = "right result"
+BY_ITSELF = "nothing from the host"
+HOST = "host"  # the verdict of measure/check.py
+FLOPS_DONE = "FLOPs in the program"
+# An iteration of the loop may take this many times as long as a call, or longer by this many calls of an empty program.
+# An iteration has overhead of its own. It is larger on an accelerator, because the host evaluates the loop condition.
+LOOP_SLOWER = 1.25
+ITERATION_LAUNCHES = {"cpu": 1.0}
+ITERATION_LAUNCHES_ELSEWHERE = 4.0
+# An iteration may take as little as this share of a call, or it may be shorter by CALL_LAUNCHES calls of an empty
+# program for each device of the call. Waking threads took up to 11 such calls on the machines where this was measured.
+LOOP_FASTER = 0.75
+# The same share for a collective. A loop keeps its devices awake and in step: an iteration that did all of its work was
+# seen to take only 0.3 of a call. An iteration takes almost no time if its work was hoisted.
+LOOP_FASTER_TOGETHER = 0.25
+CALL_LAUNCHES = 15.0
+# Valid rows may exceed these ratios, and the ratios for blocks below, by these factors: oversubscribed rows, because
+# their devices wait for each other, and rows with too few rounds for an interval, because one disturbed round may
+# decide.
+CROWDED = 2.0
+FEW_ROUNDS = 4.0  # wide, because there is no interval to say how wide
+# An iteration of an empty program takes no time: a slope below this share of a launch counts as zero, with either sign.
+NOTHING = 0.01
+# Without a loop, the second clock is the slope between blocks of K and 2 K calls.
+BLOCKS_SLOWER = 1.5
+BLOCKS_FASTER = 0.5
+# The stated FLOPs may exceed the FLOPs in the program by this factor, because a compiler may simplify an operation.
+OVERSTATED = 2.0
+CONTRADICTION = "this number or the machine profile is wrong ('jaxbench machine' makes a new profile)"
+NOT_ABOVE_IDEAL = "efficiency not above ideal"
+# A larger efficiency is refused, because n devices do at most the work of n. A smaller per-device batch that fits in a
+# cache can exceed it, but then the number describes the slow base and not the scaling.
+ABOVE_IDEAL = 1.05
+FAR = 2.0  # certain only above this many times a peak from another day, because the machine may have been busy then
+
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
@@ -81,10 +124,6 @@ class Cause:
         return f"{self.who} took {share} of its CPUs"
 
 
-# Kinds of causes, in the order in which they are named.
-QUOTA, TAKEN, SLOW_CORE, STARVED = "quota", "taken", "slow core", "starved"
-
-
 def cause(point: MeasuredPoint, record: RoundRecord) -> Cause | None:
     """Why a round counts as contended; None if it does not, or if its load is unknown.
 
@@ -117,43 +156,6 @@ def _taken(rounds: Sequence[RoundRecord], name: str) -> float:
     """A share of the CPUs' time of all these rounds; NaN: unknown. Ticks may make it a little less than 0."""
     cpu_s = sum(wall_s(each) * each.cpus for each in rounds)
     return max(0.0, sum(sum(getattr(each, name)) for each in rounds) / cpu_s) if cpu_s else math.nan
-
-
-TWO_CLOCKS = "two clocks agree"  # these names are in the `gate_reason` of records and tables
-BELOW_PEAK = "not above peak"
-ROOFLINE = "not below roofline"
-POSITIVE = "not negative"
-INPUTS = "inputs not all zeros"
-ITSELF = "the collective it is called"
-RIGHT = "right result"
-BY_ITSELF = "nothing from the host"
-HOST = "host"  # the verdict of measure/check.py
-FLOPS_DONE = "FLOPs in the program"
-
-# An iteration of the loop may take this many times as long as a call, or longer by this many calls of an empty program.
-# An iteration has overhead of its own. It is larger on an accelerator, because the host evaluates the loop condition.
-LOOP_SLOWER = 1.25
-ITERATION_LAUNCHES = {"cpu": 1.0}
-ITERATION_LAUNCHES_ELSEWHERE = 4.0
-# An iteration may take as little as this share of a call, or it may be shorter by CALL_LAUNCHES calls of an empty
-# program for each device of the call. Waking threads took up to 11 such calls on the machines where this was measured.
-LOOP_FASTER = 0.75
-# The same share for a collective. A loop keeps its devices awake and in step: an iteration that did all of its work was
-# seen to take only 0.3 of a call. An iteration takes almost no time if its work was hoisted.
-LOOP_FASTER_TOGETHER = 0.25
-CALL_LAUNCHES = 15.0
-# Valid rows may exceed these ratios, and the ratios for blocks below, by these factors: oversubscribed rows, because
-# their devices wait for each other, and rows with too few rounds for an interval, because one disturbed round may
-# decide.
-CROWDED = 2.0
-FEW_ROUNDS = 4.0  # wide, because there is no interval to say how wide
-# An iteration of an empty program takes no time: a slope below this share of a launch counts as zero, with either sign.
-NOTHING = 0.01
-# Without a loop, the second clock is the slope between blocks of K and 2 K calls.
-BLOCKS_SLOWER = 1.5
-BLOCKS_FASTER = 0.5
-# The stated FLOPs may exceed the FLOPs in the program by this factor, because a compiler may simplify an operation.
-OVERSTATED = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,9 +285,6 @@ def below_peak(demands: tuple[Demand, ...]) -> Gate:
     return Gate(name=BELOW_PEAK, passed=False, reason="; ".join(reasons), certain=certain)
 
 
-CONTRADICTION = "this number or the machine profile is wrong ('jaxbench machine' makes a new profile)"
-
-
 def roofline(step_s: Estimate, demands: tuple[Demand, ...]) -> Gate:
     """No call is shorter than its FLOPs, its bytes or its payload would take at their ceilings."""
     # The demands of a call can overlap (compute next to memory traffic), so the largest one bounds it, not their sum.
@@ -385,13 +384,6 @@ def by_itself(point: MeasuredPoint) -> Gate:
 def _ends(estimate: Estimate) -> tuple[float, float]:
     """The ends of the interval; without an interval, the value twice."""
     return (estimate.lo, estimate.hi) if estimate.has_interval else (estimate.value, estimate.value)
-
-
-NOT_ABOVE_IDEAL = "efficiency not above ideal"
-# A larger efficiency is refused, because n devices do at most the work of n. A smaller per-device batch that fits in a
-# cache can exceed it, but then the number describes the slow base and not the scaling.
-ABOVE_IDEAL = 1.05
-FAR = 2.0  # certain only above this many times a peak from another day, because the machine may have been busy then
 
 
 def judge_step(point: MeasuredPoint, timing: Timing, use: Utilisation) -> tuple[Gate, ...]:

@@ -28,6 +28,8 @@ WIDEST = 0.10  # the largest half width of an efficiency's interval in a headlin
 # The share of a point's CPU time that others may take. With more, the efficiency is that of the remaining CPU time. The
 # interval only covers variation between rounds, so it may exclude the truth.
 TAKEN = 0.10
+HOST = ("numpy", "scipy")  # factorisations are compared with these
+OP_BY_OP, FUSED = ("op_by_op",), ("fused", "jit")  # names of implementations
 
 
 def headlines(
@@ -53,9 +55,10 @@ def headlines(
         for name in strategies
     }
     doubts = {
-        name: reason for name, largest in claims.items()
+        name: reason
+        for name, largest in claims.items()
         if (reason := _busy(largest) or _too_wide(largest) or _taken(largest) or _noisy(noise.get(name), largest))
-    }  # fmt: skip
+    }
     sentences = [_sentence(largest) for name, largest in claims.items() if largest and name not in doubts]
     if not doubts and not sentences:
         sentences = _of_one_count(rows)
@@ -145,9 +148,10 @@ def _largest(rows: list[Row], strategy: str, scaling: str) -> Row | None:
     family = [r for r in rows if (r.point.strategy, r.point.scaling) == (strategy, scaling) and r.quotable]
     bases = {r.point.point for r in family}  # a base that is not quotable itself makes no quotable efficiency
     compared = [
-        r for r in family if r.base is not None and r.base is not r.point and r.base.point in bases
-        and r.efficiency.has_interval
-    ]  # fmt: skip
+        r
+        for r in family
+        if r.base is not None and r.base is not r.point and r.base.point in bases and r.efficiency.has_interval
+    ]
     return max(compared, key=lambda r: r.point.devices, default=None)
 
 
@@ -204,8 +208,6 @@ def _why_not(rows: list[Row], machine: Mapping[str, Any]) -> str:
     return "no strategy has two valid device counts with a base that passed its checks"
 
 
-HOST = ("numpy", "scipy")  # factorisations are compared with these
-OP_BY_OP, FUSED = ("op_by_op",), ("fused", "jit")  # names of implementations
 Groups = dict[tuple[object, ...], list[Row]]
 
 
@@ -374,9 +376,10 @@ def _versus(rows: list[Row]) -> list[str]:
     for (op,), group in _groups([row for row in rows if row.point.elements], "op").items():
         few, many = (end(row.point.elements or 0 for row in group) for end in (min, max))
         ends = {
-            size: best for size in (few, many)
+            size: best
+            for size in (few, many)
             if (best := paired_ratio.best([r for r in group if r.point.elements == size], lambda r: r.point.elements))
-        }  # fmt: skip
+        }
         words = []
         if few in ends:
             soonest = interval(ends[few].rate.under(few), seconds)
@@ -479,9 +482,10 @@ def half_widths(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
     point's. A single point claims its step time.
     """
     claims = [  # the report may make a claim about these points, so that their intervals should be narrow
-        row for row in rows
+        row
+        for row in rows
         if row.timing.step_s.known and not (row.point.oversubscribed or row.gate == "refused" or row.point.explains)
-    ]  # fmt: skip
+    ]
     found = [(row, row.efficiency) for row in claims if row.base is not None and row.base is not row.point]
     if not found and claims:
         first, *others = claims

@@ -104,8 +104,9 @@ def gather(workdir: Path) -> None:
     begun = [job for job in launch.jobs if (workdir / job.folder / MANIFEST).exists()]
     waiting = [
         f"{job.text}: {f'{launch.engine} job {job.id} has not begun' if job.id else 'not begun'}."
-        for job in launch.jobs if job not in begun
-    ]  # fmt: skip
+        for job in launch.jobs
+        if job not in begun
+    ]
     if not begun:
         raise UserError(f"no job of '{workdir}' has begun: {' '.join(waiting)}")
     parts = [RunFolder(workdir / job.folder) for job in begun]
@@ -138,9 +139,10 @@ def _manifest(parts: Sequence[RunFolder], first: Sequence[int]) -> Manifest:
     plans = [manifest.get("plan", {}) for manifest in manifests]
     points = {point["point"]: point for plan in plans for point in plan.get("points", ())}
     workers = {
-        _moved(name, session): surroundings for manifest, session in zip(manifests, first, strict=True)
+        _moved(name, session): surroundings
+        for manifest, session in zip(manifests, first, strict=True)
         for name, surroundings in manifest.get("workers", {}).items()
-    }  # fmt: skip
+    }
     apart = []
     for part, manifest in zip(parts[1:], manifests[1:], strict=True):
         found = identity.differences(manifests[0], manifest)

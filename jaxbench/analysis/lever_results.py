@@ -18,6 +18,13 @@ from jaxbench.levers import PART
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 
+NEAR = 0.9  # above this share of the best throughput, a larger batch makes steps longer and gains little
+PREFIXES = ("forward", "gradient", "local", "step")  # values of the lever `part`: each does one phase more
+PHASE_NAMES = ("forward", "backward", "update", "communication")
+MAX_PLACES = 3  # with more groups, only the largest valid device count of each strategy and scaling is reported
+MAX_ARMS = 6  # with more arms, only the fastest is reported
+SELECTED = "selected and measured on the same rounds, so probably optimistic"  # if the best of more arms is reported
+
 
 @dataclass(frozen=True, kw_only=True)
 class SharingResult:
@@ -66,9 +73,6 @@ def sharing_sentences(arms: Sequence[Row]) -> list[str]:
     return lines
 
 
-NEAR = 0.9  # above this share of the best throughput, a larger batch makes steps longer and gains little
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Knee:
     """The smallest measured batch with at least `NEAR` of the best throughput of its group."""
@@ -103,13 +107,19 @@ def knee(place: ArmGroup) -> Knee | None:
     rising = best is arms[-1] and shares[-2].value < NEAR
     # Not interpolated: the knee is a batch that was measured and can be used.
     return Knee(
-        place=place, arm=arms[index], best=best, share=shares[index], below=arms[index - 1] if index else None,
-        below_share=shares[index - 1] if index else UNKNOWN, rising=rising,
+        place=place,
+        arm=arms[index],
+        best=best,
+        share=shares[index],
+        below=arms[index - 1] if index else None,
+        below_share=shares[index - 1] if index else UNKNOWN,
+        rising=rising,
         rivals=tuple(
-            arm for arm, share in zip(arms, shares, strict=True)
+            arm
+            for arm, share in zip(arms, shares, strict=True)
             if arm.point.global_batch > best.point.global_batch and not (share.has_interval and share.hi < 1)
         ),
-    )  # fmt: skip
+    )
 
 
 def latencies(places: Sequence[ArmGroup]) -> list[ArmGroup]:
@@ -120,10 +130,6 @@ def latencies(places: Sequence[ArmGroup]) -> list[ArmGroup]:
         for place, arms in inferring
         if arms
     ]
-
-
-PREFIXES = ("forward", "gradient", "local", "step")  # values of the lever `part`: each does one phase more
-PHASE_NAMES = ("forward", "backward", "update", "communication")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,23 +218,27 @@ def _phases(place: ArmGroup, setting: str, arms: list[Row]) -> Phases:
     for i in range(1, len(stops)):
         indices = tuple(range(stops[i - 1] + 1, stops[i] + 1))
         value, drawn = step_s[i] - step_s[i - 1], draws[i] - draws[i - 1]
-        phases.append(Phase(
-            name=" + ".join(PHASE_NAMES[index] for index in indices), indices=indices,
-            step_s=measured.estimate(value, drawn), share=measured.estimate(value / step_s[-1], drawn / draws[-1]),
-        ))  # fmt: skip
+        phases.append(
+            Phase(
+                name=" + ".join(PHASE_NAMES[index] for index in indices),
+                indices=indices,
+                step_s=measured.estimate(value, drawn),
+                share=measured.estimate(value / step_s[-1], drawn / draws[-1]),
+            )
+        )
     return Phases(
-        place=place, setting=setting, phases=phases, whole=measured.estimate(float(step_s[-1]), draws[-1]),
-        last=arms[-1].point.levers["part"], rounds=measured.rounds, arms=arms,
-    )  # fmt: skip
+        place=place,
+        setting=setting,
+        phases=phases,
+        whole=measured.estimate(float(step_s[-1]), draws[-1]),
+        last=arms[-1].point.levers["part"],
+        rounds=measured.rounds,
+        arms=arms,
+    )
 
 
 def _signed_seconds(value: float) -> str:  # `seconds` finds no unit for a negative time
     return seconds(value) if value >= 0 else f"-{seconds(-value)}"
-
-
-MAX_PLACES = 3  # with more groups, only the largest valid device count of each strategy and scaling is reported
-MAX_ARMS = 6  # with more arms, only the fastest is reported
-SELECTED = "selected and measured on the same rounds, so probably optimistic"  # if the best of more arms is reported
 
 
 def headlines(view: str, places: Sequence[ArmGroup]) -> list[str]:

@@ -30,16 +30,28 @@ from jaxbench.statistics import core_speeds, paired_ratio
 from jaxbench.statistics.bootstrap import Estimate
 
 _TO = {
-    UNEQUAL: "to devices of unequal speed", RUNTIME: "to one runtime for all devices",
-    EXTRA_WORK: "to extra work", SMALLER_BATCH: "to a smaller per-device batch", CONTENTION: "to contention",
-    STAGE_WORK: "to stages that do more than a K-th of the work", SLOWEST_PROCESS: "to the slowest process",
-    BUBBLE: "to the pipeline's bubble", INPUT: "to waiting for input",
-    COMMUNICATION: "to communication that is not hidden", UNEXPLAINED: "unexplained",
-}  # fmt: skip
+    UNEQUAL: "to devices of unequal speed",
+    RUNTIME: "to one runtime for all devices",
+    EXTRA_WORK: "to extra work",
+    SMALLER_BATCH: "to a smaller per-device batch",
+    CONTENTION: "to contention",
+    STAGE_WORK: "to stages that do more than a K-th of the work",
+    SLOWEST_PROCESS: "to the slowest process",
+    BUBBLE: "to the pipeline's bubble",
+    INPUT: "to waiting for input",
+    COMMUNICATION: "to communication that is not hidden",
+    UNEXPLAINED: "unexplained",
+}
 _FROM = {
-    **{name: words.replace("to ", "from ", 1) for name, words in _TO.items()}, COMMUNICATION: "from communication",
-    STAGE_WORK: "from stages that do less than a K-th of the work", UNEXPLAINED: "unexplained",
-}  # fmt: skip
+    **{name: words.replace("to ", "from ", 1) for name, words in _TO.items()},
+    COMMUNICATION: "from communication",
+    STAGE_WORK: "from stages that do less than a K-th of the work",
+    UNEXPLAINED: "unexplained",
+}
+WORTH = 1.0  # percentage points of efficiency: a factor that loses less gets no advice
+HARDLY = 0.1  # up to this share of hidden communication, overlap is the advice
+MORE = 4  # the advice for a pipeline: this many times the micro-batches
+FEW = 3  # gradient arrays: joining fewer of them saves little
 
 
 def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
@@ -105,12 +117,6 @@ def communication(waterfalls: Sequence[Waterfall]) -> list[str]:
     return result
 
 
-WORTH = 1.0  # percentage points of efficiency: a factor that loses less gets no advice
-HARDLY = 0.1  # up to this share of hidden communication, overlap is the advice
-MORE = 4  # the advice for a pipeline: this many times the micro-batches
-FEW = 3  # gradient arrays: joining fewer of them saves little
-
-
 def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
     """At most one sentence for each factor, largest loss first.
 
@@ -147,9 +153,12 @@ def _text(factor: str, members: Sequence[Waterfall], waterfalls: Sequence[Waterf
         found = "; ".join(filter(None, (_overlap(last), _fewer_bytes(last, waterfalls), _one_payload(last))))
         return f"{found}." if found else ""
     other = {
-        UNEQUAL: _unequal, CONTENTION: _shared_machine, RUNTIME: _one_runtime, BUBBLE: _micro_batches,
+        UNEQUAL: _unequal,
+        CONTENTION: _shared_machine,
+        RUNTIME: _one_runtime,
+        BUBBLE: _micro_batches,
         INPUT: _batches_ahead,
-    }  # fmt: skip
+    }
     return other[factor](last)
 
 

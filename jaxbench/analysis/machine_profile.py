@@ -34,6 +34,8 @@ _LISTS = {  # the lists of a profile, and the fields that each entry must have
     "links": ("op", "dtype", "devices", "oversubscribed", "alpha_s", "beta_bytes_per_s"),
     "transfers": ("op", "source", "target", "payload_bytes", "value"),
 }
+BUSY = 1.5  # if an interval reaches this many times its peak, the machine was busy
+SCALES = 1.2  # matrix products on all cores should be at least this many times as fast as on one
 
 
 def build(runs: list[RunFolder]) -> MachineProfile:
@@ -128,9 +130,13 @@ def _link(run: str, fit: AlphaBetaFit) -> LinkFit:
     facts = {name: getattr(fit.place, name) for name in names}
     bus = fit.beta_bytes_per_s.value * fit.bus_factor
     link = {
-        **facts, **_numbers("alpha_s", fit.alpha_s), **_numbers("beta_bytes_per_s", fit.beta_bytes_per_s),
-        "bus_bytes_per_s": bus if math.isfinite(bus) else None, "misfit": fit.misfit, "run": run,
-    }  # fmt: skip
+        **facts,
+        **_numbers("alpha_s", fit.alpha_s),
+        **_numbers("beta_bytes_per_s", fit.beta_bytes_per_s),
+        "bus_bytes_per_s": bus if math.isfinite(bus) else None,
+        "misfit": fit.misfit,
+        "run": run,
+    }
     return cast(LinkFit, link)
 
 
@@ -184,10 +190,6 @@ def _checked(value: object) -> MachineProfile:
                 if not isinstance(value, int | float) or not 0 <= value < math.inf or (name == "peaks" and not value):
                     raise ValueError(f"entry {number} of its {name} has {field} {value!r}")
     return decode(MachineProfile, card)
-
-
-BUSY = 1.5  # if an interval reaches this many times its peak, the machine was busy
-SCALES = 1.2  # matrix products on all cores should be at least this many times as fast as on one
 
 
 def doubts(card: MachineProfile) -> list[str]:

@@ -390,13 +390,20 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
             **{field: getattr(source, field) for field in names},
             experiment=record.experiment if record is not None else experiment,
             processes=record.processes if record is not None else processes,
-            of_case=of_cases, rounds_asked=rounds_asked, auto_rounds="auto" in plan,
+            of_case=of_cases,
+            rounds_asked=rounds_asked,
+            auto_rounds="auto" in plan,
             record=record if isinstance(record, PointRecord) else None,
-            case=record if isinstance(record, CaseRecord) else None, rounds=used,
+            case=record if isinstance(record, CaseRecord) else None,
+            rounds=used,
             left_out=tuple(each for each in every if each.round not in kept),
-            failure=failure if point_lines.failed else None, profile=point_lines.profile, status=status,
-            check_ok=check_ok, reason=reason or why, repetition=repetition(point_lines),
-        )  # fmt: skip
+            failure=failure if point_lines.failed else None,
+            profile=point_lines.profile,
+            status=status,
+            check_ok=check_ok,
+            reason=reason or why,
+            repetition=repetition(point_lines),
+        )
         points.append(point)
     if of_cases:
         return points
@@ -428,12 +435,26 @@ def _unplanned(name: str, platform: str, failure: FailureRecord | None, of_case:
     operation is known, from the beginning of its id."""
     if of_case:
         return CasePlace(
-            point=name, devices=failure.devices if failure is not None else 1, platform=platform, oversubscribed=False,
-            family="", op=name.split("/")[0], dtype="", impl="", cores=None, resident_bytes=None,
-        )  # fmt: skip
+            point=name,
+            devices=failure.devices if failure is not None else 1,
+            platform=platform,
+            oversubscribed=False,
+            family="",
+            op=name.split("/")[0],
+            dtype="",
+            impl="",
+            cores=None,
+            resident_bytes=None,
+        )
     if failure is None:
         return None
     return StepPlace(
-        point=name, devices=failure.devices, platform=platform, oversubscribed=False, strategy=failure.strategy,
-        scaling=failure.scaling, global_batch=failure.global_batch, arm=failure.arm,
-    )  # fmt: skip
+        point=name,
+        devices=failure.devices,
+        platform=platform,
+        oversubscribed=False,
+        strategy=failure.strategy,
+        scaling=failure.scaling,
+        global_batch=failure.global_batch,
+        arm=failure.arm,
+    )

@@ -20,6 +20,14 @@ from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 CACHES = 4  # a working set larger than this many last-level caches is in memory
 UNKNOWN_CACHE_BYTES = 2**30  # the same limit when the size of the cache is unknown
 
+# A rate above this many times its ceiling is refused. Vendors round their peaks, and chips run above their nominal
+# clock. A measured peak is itself a measurement from another time. "The cache" is several caches: the machine profile
+# has the bandwidth of the cache that streaming reached, so it bounds only the order of magnitude.
+SLACK = {"catalogue": 1.05, "measured": 1.10, "cache": 2.0}
+RIDGE = 1.0  # FLOPs per byte: if only one ceiling is known, a kernel below this counts as memory-bound
+OWN: MachineProfile = {"peaks": []}  # stands for a machine profile that was made from the run itself
+FLOP, BYTES, LINK = "FLOP/s", "B/s", "B/s over the link"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ceiling:
@@ -101,15 +109,6 @@ def memory_level(working_set_bytes: float, cache_bytes: int | None) -> str:
     """Where a working set of this size is: "memory" or "cache". cache_bytes: the last-level cache; None: unknown."""
     limit = CACHES * cache_bytes if cache_bytes else UNKNOWN_CACHE_BYTES  # unknown on every accelerator
     return "memory" if working_set_bytes > limit else "cache"
-
-
-# A rate above this many times its ceiling is refused. Vendors round their peaks, and chips run above their nominal
-# clock. A measured peak is itself a measurement from another time. "The cache" is several caches: the machine profile
-# has the bandwidth of the cache that streaming reached, so it bounds only the order of magnitude.
-SLACK = {"catalogue": 1.05, "measured": 1.10, "cache": 2.0}
-RIDGE = 1.0  # FLOPs per byte: if only one ceiling is known, a kernel below this counts as memory-bound
-OWN: MachineProfile = {"peaks": []}  # stands for a machine profile that was made from the run itself
-FLOP, BYTES, LINK = "FLOP/s", "B/s", "B/s over the link"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -189,8 +189,9 @@ def analyse(
     timed = [Row(point=point, timing=measure(point, draws, examples=point.examples)) for point in points]
     measured_ablations = [  # only the clocks are judged, because an ablation is not a whole step
         row.gated((gates.blocks(row.point, row.timing.clock_ratio),)) if row.timing.step_s.known else row
-        for row in timed if row.point.explains
-    ]  # fmt: skip
+        for row in timed
+        if row.point.explains
+    ]
     # A large product in the same rounds is a better peak than one from another day: the machine was in the same state.
     products: dict[str, dict[int, Row]] = {}
     for row in measured_ablations:
@@ -198,8 +199,9 @@ def analyse(
             products.setdefault(dtype_of(row.point, config), {})[row.point.devices] = row
     rows = [
         _alone(row, config, machine, products.get(dtype_of(row.point, config), {}))
-        for row in timed if not row.point.explains
-    ]  # fmt: skip
+        for row in timed
+        if not row.point.explains
+    ]
     # An ablation's id is the id of its point, a slash and its own name.
     parts: dict[str, dict[str, Row]] = {}
     for row in measured_ablations:
@@ -269,9 +271,12 @@ def _with_product(use: Utilisation, row: Row, product: Row, best: float) -> Util
     share = paired_ratio.ratio(product, row).times(use.flops_per_step / work)  # times are inverse to rates
     disturbed = next(filter(None, (gates.why_contended(product.point, each) for each in product.point.rounds)), "")
     use = dataclasses.replace(
-        use, product_share=share, best_share=use.flop_per_s / row.point.devices / best, best_flop_per_s=best,
+        use,
+        product_share=share,
+        best_share=use.flop_per_s / row.point.devices / best,
+        best_flop_per_s=best,
         product_disturbed=disturbed,
-    )  # fmt: skip
+    )
     if math.isfinite(use.mfu):
         return use
     # The product is a measurement, too: its own uncertainty must not refuse a step that is nearly as fast.
@@ -299,10 +304,12 @@ def dtype_of(point: MeasuredPoint, config: Mapping[str, Any]) -> str:
 
 def _base(point: MeasuredPoint, rows: list[Row]) -> Row | None:
     family = [
-        row for row in rows
+        row
+        for row in rows
         if (row.point.strategy, row.point.scaling, row.point.arm) == (point.strategy, point.scaling, point.arm)
-        and row.timing.step_s.known and row.point.status not in ("failed", "unsupported")
-    ]  # fmt: skip
+        and row.timing.step_s.known
+        and row.point.status not in ("failed", "unsupported")
+    ]
     # The next larger count does not take its place: it would get an efficiency of 100 % by definition.
     least = min(family, key=lambda row: row.point.devices, default=None)
     return None if least is None or least.point.oversubscribed or least.gate == "refused" else least
@@ -328,10 +335,15 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     if not (row.timing.step_s.has_interval and base.timing.step_s.has_interval):
         speedup = UNKNOWN
     finished = dataclasses.replace(
-        row, base=base.point, base_step_s=base.timing.step_s.value, work=work, speedup=speedup,
-        efficiency=speedup.times(1 / relative), speedup_draws=draws,
+        row,
+        base=base.point,
+        base_step_s=base.timing.step_s.value,
+        work=work,
+        speedup=speedup,
+        efficiency=speedup.times(1 / relative),
+        speedup_draws=draws,
         paired=len(set(row.point.units) & set(base.point.units)) >= MIN_ROUNDS,
-    )  # fmt: skip
+    )
     if row.point is not base.point:  # all gates again, because `gated` replaces the outcome
         finished = finished.gated((*row.gates, gates.not_above_ideal(finished.efficiency)))
     return dataclasses.replace(finished, notes=_notes(finished, base))
@@ -427,9 +439,15 @@ def _case(point: MeasuredPoint, draws: BootstrapSamples, manifest: Manifest, mac
             share = dataclasses.replace(share, peak=f"{share.peak}, made from this run")
         demands = roofline.demands(point, rates(point, inside), call_s, manifest=manifest, machine=roofline.OWN)
     row = Row(
-        point=point, timing=measured, loop_s=loop.iteration_s, **vars(per_second), peak_share=share.part,
-        peak=share.peak, peak_note=share.note, notes=_case_notes(point, measured),
-    )  # fmt: skip
+        point=point,
+        timing=measured,
+        loop_s=loop.iteration_s,
+        **vars(per_second),
+        peak_share=share.part,
+        peak=share.peak,
+        peak_note=share.note,
+        notes=_case_notes(point, measured),
+    )
     return row.gated(gates.judge(point, inside, loop, demands))
 
 

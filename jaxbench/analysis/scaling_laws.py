@@ -42,21 +42,30 @@ class _Law:
 
 _LAWS = {
     "Amdahl": _Law(  # n/S = 1 + s (n - 1)
-        scaling="strong", parameters=(("s", "serial share"),), counts=3, upper=1.0,
+        scaling="strong",
+        parameters=(("s", "serial share"),),
+        counts=3,
+        upper=1.0,
         linear=lambda n, speedup: ((n - 1)[:, None], n / speedup - 1),
         speedup=lambda n, s: 1 / (s + (1 - s) / n),
     ),
     "Gustafson": _Law(  # S/n = 1 - s (1 - 1/n)
-        scaling="weak", parameters=(("s", "serial share"),), counts=3, upper=1.0,
+        scaling="weak",
+        parameters=(("s", "serial share"),),
+        counts=3,
+        upper=1.0,
         linear=lambda n, speedup: ((1 - 1 / n)[:, None], 1 - speedup / n),
         speedup=lambda n, s: n - s * (n - 1),
     ),
     "USL": _Law(  # n/S = 1 + a (n - 1) + b n (n - 1)
-        scaling="strong", parameters=(("a", "contention"), ("b", "coherency")), counts=4, upper=np.inf,
+        scaling="strong",
+        parameters=(("a", "contention"), ("b", "coherency")),
+        counts=4,
+        upper=np.inf,
         linear=lambda n, speedup: (np.stack([n - 1, n * (n - 1)], axis=1), n / speedup - 1),
         speedup=lambda n, a, b: n / (1 + a * (n - 1) + b * n * (n - 1)),
     ),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, kw_only=True)

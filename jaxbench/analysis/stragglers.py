@@ -114,11 +114,13 @@ def pace(row: Row) -> Pace:
     # A round in which several tie counts for none of them.
     leads = of_rounds == of_rounds.max(axis=1, keepdims=True)
     return Pace(
-        point=row.point.point, relative=_relative(row, units, np.log(of_rounds)),
+        point=row.point.point,
+        relative=_relative(row, units, np.log(of_rounds)),
         slowest_over_median=estimate(value, np.maximum(drawn, 1), rounds=len(units)),  # the slowest is never below 1
         slowest_in=tuple(int(count) for count in leads[leads.sum(axis=1) == 1].sum(axis=0)),
-        rounds=len(units), worker=rounds[-1].worker,
-    )  # fmt: skip
+        rounds=len(units),
+        worker=rounds[-1].worker,
+    )
 
 
 def _relative(row: Row, units: Sequence[Unit], logs: np.ndarray) -> tuple[Estimate, ...]:

@@ -39,13 +39,24 @@ BUBBLE, INPUT, COMMUNICATION = "pipeline bubble", "waiting for input", "communic
 UNEXPLAINED = "not explained"
 # Records and comparison.json keep the names above. Sentences and figures use the terms that a reader would search for.
 TERMS = {
-    SMALLER_BATCH: "smaller per-device batch", CONTENTION: "contention", RUNTIME: "one runtime",
+    SMALLER_BATCH: "smaller per-device batch",
+    CONTENTION: "contention",
+    RUNTIME: "one runtime",
     UNEXPLAINED: "unexplained",
-}  # fmt: skip
+}
 NAMES = (
-    EXTRA_WORK, SMALLER_BATCH, STAGE_WORK, UNEQUAL, CONTENTION, RUNTIME, SLOWEST_PROCESS, BUBBLE, INPUT,
-    COMMUNICATION, UNEXPLAINED,
-)  # fmt: skip
+    EXTRA_WORK,
+    SMALLER_BATCH,
+    STAGE_WORK,
+    UNEQUAL,
+    CONTENTION,
+    RUNTIME,
+    SLOWEST_PROCESS,
+    BUBBLE,
+    INPUT,
+    COMMUNICATION,
+    UNEXPLAINED,
+)
 PARTS = ("alone", "processes", "local", "schedule", "communication")
 RESIDENT = "resident"  # the ablation of a step that waits for input: the same step with its input on the devices
 COUNTED = 0.005  # two programs do the same work if their FLOPs differ by less than this, relative
@@ -56,6 +67,7 @@ SHARE = 0.05  # a part of the batch is the same work as a device's part of the s
 LEAST_FILLED, LEAST_SHOWN = 0.25, 0.5
 SMALL = 0.5  # percentage points of efficiency that are worth mentioning
 EXACTLY_1 = 1e-9  # a factor is left out if every draw of it is this close to 1
+CHUNKS = {"interleaved": 2}  # V, the chunks of blocks per stage; 1 for all other schedules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,10 +158,12 @@ class Waterfall:
         with_column = (SMALLER_BATCH, CONTENTION, COMMUNICATION, UNEQUAL, RUNTIME)
         others = [name for name in NAMES if name not in with_column]
         return {
-            **{name: self.lost(name) for name in with_column}, UNEXPLAINED: self.lost(*others),
-            "communication_s": self.communication_s, "hidden": self.hidden,
+            **{name: self.lost(name) for name in with_column},
+            UNEXPLAINED: self.lost(*others),
+            "communication_s": self.communication_s,
+            "hidden": self.hidden,
             "predicted_s": Estimate(value=self.predicted_s),
-        }  # fmt: skip
+        }
 
 
 def explain(rows: Sequence[Row], waterfalls: Sequence[Waterfall]) -> list[Row]:
@@ -215,19 +229,22 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     steps = {name: values[name] for name in NAMES if name in values} | {UNEXPLAINED: rest}
     # Not missing: the base has the same per-device batch, or there are no stages that could wait. Older runs, sharded
     # steps and accelerators have no processes of one device each.
-    needless = {
-        "alone": same_share, "schedule": stages(row.point) == 1, "processes": "processes" not in row.ablations
-    }  # fmt: skip
+    needless = {"alone": same_share, "schedule": stages(row.point) == 1, "processes": "processes" not in row.ablations}
     missing = [(row, name) for name in PARTS if name not in usable and not needless.get(name)]
     if any(RESIDENT in side.ablations for side in (base, row)):
         missing += [(side, RESIDENT) for side in (base, row) if _fault(side, RESIDENT)]
     reasons = tuple(f"{side.point.point}/{name} ({_fault(side, name)})" for side, name in missing)
     return Waterfall(
-        row=row, base=base, efficiency=shared.estimate(whole[0], whole[1:]), factors=_steps(shared, steps),
-        predicted_s=predicted_s, missing=reasons, rounds=shared.rounds,
+        row=row,
+        base=base,
+        efficiency=shared.estimate(whole[0], whole[1:]),
+        factors=_steps(shared, steps),
+        predicted_s=predicted_s,
+        missing=reasons,
+        rounds=shared.rounds,
         processes=min(each.timing.processes for each in (base, row, *usable.values())),
         **{name: shared.estimate(value[0], value[1:]) for name, value in communication.items()},
-    )  # fmt: skip
+    )
 
 
 def _fault(row: Row, part: str) -> str:
@@ -352,9 +369,6 @@ def _estimate(shared: SharedTimes, value: np.ndarray) -> Estimate:
     if np.ptp(value[np.isfinite(value)]) <= EXACTLY_1 * abs(value[0]):
         return Estimate(value=float(value[0]))
     return shared.estimate(float(value[0]), value[1:])
-
-
-CHUNKS = {"interleaved": 2}  # V, the chunks of blocks per stage; 1 for all other schedules
 
 
 def idle_share(stages: float, parts: float, chunks: int = 1) -> float:

@@ -61,9 +61,12 @@ def call(words: Sequence[str], title: str, variables: Mapping[str, str] | None =
         child = subprocess.Popen(
             # -P: the caller's folder may hold a file named like a module of ours.
             [sys.executable, "-P", "-m", "jaxbench.api.process", *words],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment,
             start_new_session=True,  # an interrupt of the kernel's process group must reach it once, and through stdin
-        )  # fmt: skip
+        )
         stdin, stdout = present(child.stdin), present(child.stdout)
         try:
             # Incremental, because a read may end within a character.

@@ -111,10 +111,12 @@ class Result:
         images = [(each.name, base64.b64encode(each.png).decode(), each.width_px) for each in shown]
         more = f"More figures: {', '.join(names[SHOWN:])}. " if names[SHOWN:] else ""
         return page.template("result.html").render(
-            page=self._page, images=images, alarms=self.shortfalls[: page.SHORTFALLS],
+            page=self._page,
+            images=images,
+            alarms=self.shortfalls[: page.SHORTFALLS],
             sections=[part for part in self._page.sections if part.purpose is not Purpose.SHORTFALL],
             more=f"{more}All files: {self.path}" if self.path else more,
-        )  # fmt: skip
+        )
 
     def __repr__(self) -> str:
         where = f"'{self.path}'" if self.path else ""
@@ -137,9 +139,13 @@ class Run(Result):
         drawn = build.figures_of(report).items()
         figures = [ResultFigure(plot, report, look=look, file=files.get(name)) for name, plot in drawn]
         content = Page(
-            name=report.experiment, heading=report.title, headlines=report.headlines, pictures=(),
-            table=report.table(), sections=report.sections(),
-        )  # fmt: skip
+            name=report.experiment,
+            heading=report.title,
+            headlines=report.headlines,
+            pictures=(),
+            table=report.table(),
+            sections=report.sections(),
+        )
         super().__init__(content, report.path, _frame(report.csv()), figures)
         self._report = report
 
@@ -155,13 +161,21 @@ class Run(Result):
         folder = RunFolder(self._report.path)
         devices = {each["point"]: each["devices"] for each in self._report.manifest["plan"]["points"]}
         rows = [
-            (each.point, devices.get(each.point), each.round, each.worker, clock * each.steps, seconds,
-             seconds / (clock * each.steps), clock)
+            (
+                each.point,
+                devices.get(each.point),
+                each.round,
+                each.worker,
+                clock * each.steps,
+                seconds,
+                seconds / (clock * each.steps),
+                clock,
+            )
             for each in folder.records()
             if isinstance(each, RoundRecord)
             for clock, blocks in ((1, each.block_s), (2, each.double_block_s))
             for seconds in blocks
-        ]  # fmt: skip
+        ]
         return pd.DataFrame(rows, columns=names)
 
 
@@ -192,9 +206,13 @@ class Compared(Result):
         frame = pd.DataFrame(rows, columns=names)
         sections = [Section(heading, sentences) for heading, sentences in comparison_page.sections(found)]
         content = Page(
-            name="comparison", heading=f"{found.a} against {found.b}", headlines=[comparison_page.headline(found)],
-            pictures=(), table=comparison_page.answers_table(answers), sections=sections,
-        )  # fmt: skip
+            name="comparison",
+            heading=f"{found.a} against {found.b}",
+            headlines=[comparison_page.headline(found)],
+            pictures=(),
+            table=comparison_page.answers_table(answers),
+            sections=sections,
+        )
         super().__init__(content, None, frame, [ResultFigure(draw, found) for draw in (draw_verdicts, draw_factors)])
         self.verdict = found.verdict
 
@@ -229,9 +247,13 @@ def load(path: str | os.PathLike[str]) -> Run | Forecast | Machine:
         return Run(build.find(path))
     name = identity.machine_name(card["machine"])
     content = Page(
-        name=name, heading=f"{name}: machine profile", headlines=machine_page.headlines(card), pictures=(),
-        table=machine_page.table(card), sections=[Section("Doubts", machine_profile.doubts(card))],
-    )  # fmt: skip
+        name=name,
+        heading=f"{name}: machine profile",
+        headlines=machine_page.headlines(card),
+        pictures=(),
+        table=machine_page.table(card),
+        sections=[Section("Doubts", machine_profile.doubts(card))],
+    )
     rows = [{"list": kind, **each} for kind in ("peaks", "launch", "links", "transfers") for each in card[kind]]
     return Machine(content, path, pd.DataFrame(rows), [])
 

@@ -93,9 +93,11 @@ class CaseBench:
         with double_precision(placement.dtype):
             facts = Facts() if calls else self.compile(placement).facts
         return Compiled(
-            compile_s=facts.compile_s or 0.0, peak_bytes=placement.bytes_per_device, flops=placement.flops or 0.0,
+            compile_s=facts.compile_s or 0.0,
+            peak_bytes=placement.bytes_per_device,
+            flops=placement.flops or 0.0,
             loop=not calls,
-        )  # fmt: skip
+        )
 
     def compile_for(self, placed: Fields) -> CompiledRecord:
         """Compiles a case for a target, and checks that a collective is the requested one. Raises StageError."""
@@ -115,13 +117,21 @@ class CaseBench:
             reason = f"the compiled step holds {held}" + ("" if ok else f", NOT {placement.impl}")
             checks = Verdict(name="implementation", ok=ok, reason=reason), *checks
         return CompiledRecord(
-            point=placement.point, experiment=self.config.experiment, devices=placement.devices,
-            platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, mesh=mesh, checks=checks,
-            flops=placement.flops, product_flops=operations.count(module), compile_s=compile_s,
-            collectives=collective_counts.count(module, mesh or None), peak_bytes=peak_bytes(memory),
+            point=placement.point,
+            experiment=self.config.experiment,
+            devices=placement.devices,
+            platform=self.devices[0].platform,
+            device_kind=self.devices[0].device_kind,
+            mesh=mesh,
+            checks=checks,
+            flops=placement.flops,
+            product_flops=operations.count(module),
+            compile_s=compile_s,
+            collectives=collective_counts.count(module, mesh or None),
+            peak_bytes=peak_bytes(memory),
             compiler_peak_bytes=getattr(memory, "peak_memory_in_bytes", None) or None,
             temp_bytes=int(memory.temp_size_in_bytes),
-        )  # fmt: skip
+        )
 
     def _chain(self, case: KernelWorkload | CollectiveWorkload, placement: Placement) -> Chain:
         if isinstance(case, KernelWorkload):
@@ -162,13 +172,26 @@ class CaseBench:
         facts, device, owners = ready.facts, self.devices[0], self._owners(placement)
         placed = {field.name: getattr(placement, field.name) for field in dataclasses.fields(CasePlace)}
         return CaseRecord(
-            **{**placed, "platform": device.platform}, experiment=self.config.experiment,
-            device_kind=device.device_kind, processes=len(members.processes), zeros=zeros, wrong=wrong,
-            launch_s=launch_s, compile_s=facts.compile_s, compiler_flops=facts.flops, compiler_bytes=facts.bytes,
-            temp_bytes=facts.temp_bytes, checks=verdicts(ready, wrong), worker=self.worker,
-            collectives=facts.collectives, calls_library=facts.calls_library, group_processes=len(owners),
-            group_hosts=len({self.hosts[process] for process in owners}), outcome=outcome, work=facts.work,
-        )  # fmt: skip
+            **{**placed, "platform": device.platform},
+            experiment=self.config.experiment,
+            device_kind=device.device_kind,
+            processes=len(members.processes),
+            zeros=zeros,
+            wrong=wrong,
+            launch_s=launch_s,
+            compile_s=facts.compile_s,
+            compiler_flops=facts.flops,
+            compiler_bytes=facts.bytes,
+            temp_bytes=facts.temp_bytes,
+            checks=verdicts(ready, wrong),
+            worker=self.worker,
+            collectives=facts.collectives,
+            calls_library=facts.calls_library,
+            group_processes=len(owners),
+            group_hosts=len({self.hosts[process] for process in owners}),
+            outcome=outcome,
+            work=facts.work,
+        )
 
     @functools.cached_property
     def launch_s(self) -> float:
@@ -193,9 +216,15 @@ class CaseBench:
                 timer = dataclasses.replace(known.timer, fence=self.timer.fence)
                 loops, _ = timer.loops(ready.loop, state, batch, known.loop_steps, ready.place)
         return RoundRecord(
-            point=point, round=number, steps=known.steps, worker=self.worker, loop_steps=loops.steps,
-            loop_s=loops.single_s, double_loop_s=loops.double_s, **dataclasses.asdict(measured),
-        )  # fmt: skip
+            point=point,
+            round=number,
+            steps=known.steps,
+            worker=self.worker,
+            loop_steps=loops.steps,
+            loop_s=loops.single_s,
+            double_loop_s=loops.double_s,
+            **dataclasses.asdict(measured),
+        )
 
     def _owners(self, placement: Placement) -> set[int]:
         """The processes that own the devices of one group of a collective: the group with the most processes."""

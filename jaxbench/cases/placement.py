@@ -196,10 +196,20 @@ def _require_dtype(case: Case, platform: str) -> None:
 
 def _kernel(case: KernelWorkload, point: str, platform: str, cores: int) -> Placement:
     return Placement(
-        point=point, case=case.key, family="kernel", op=case.op, dtype=case.dtype, impl=case.impl, shape=case.shape,
-        elements=case.elements, flops=case.flops, bytes_moved=case.bytes_moved, platform=platform, cores=cores,
+        point=point,
+        case=case.key,
+        family="kernel",
+        op=case.op,
+        dtype=case.dtype,
+        impl=case.impl,
+        shape=case.shape,
+        elements=case.elements,
+        flops=case.flops,
+        bytes_moved=case.bytes_moved,
+        platform=platform,
+        cores=cores,
         resident_bytes=case.resident_bytes,
-    )  # fmt: skip
+    )
 
 
 def _transfers(
@@ -217,11 +227,20 @@ def _transfers(
         pairs = runnable.pairs(case.op, runnable.places(platform, devices))
         for source, target in pairs if case.payload_bytes == largest[case.op] else pairs[:1]:
             yield Placement(
-                point=f"{case.key}/{source}->{target}", case=case.key, family="transfer", op=case.op, dtype=case.dtype,
-                impl="jax", payload_bytes=runnable.payload(case), bytes_moved=float(runnable.payload(case)),
-                source=source, target=target, platform=platform, cores=machine["cores"],
+                point=f"{case.key}/{source}->{target}",
+                case=case.key,
+                family="transfer",
+                op=case.op,
+                dtype=case.dtype,
+                impl="jax",
+                payload_bytes=runnable.payload(case),
+                bytes_moved=float(runnable.payload(case)),
+                source=source,
+                target=target,
+                platform=platform,
+                cores=machine["cores"],
                 resident_bytes=case.resident_bytes,
-            )  # fmt: skip
+            )
 
 
 def _collectives(
@@ -251,11 +270,22 @@ def _collectives(
                 on_device = resident if platform == "cpu" else resident // devices
                 if fits(case, platform, on_device, auto_bytes=sockets):
                     yield Placement(
-                        point=f"{case.key}/{group}", case=case.key, family="collective", op=case.op, dtype=case.dtype,
-                        impl=instruction(case.op, platform), payload_bytes=payload(case, participants),
-                        devices=participants, mesh=mesh, axis=axis, platform=platform, cores=machine["cores"],
-                        resident_bytes=resident, oversubscribed=oversubscribed, processes=owners,
-                    )  # fmt: skip
+                        point=f"{case.key}/{group}",
+                        case=case.key,
+                        family="collective",
+                        op=case.op,
+                        dtype=case.dtype,
+                        impl=instruction(case.op, platform),
+                        payload_bytes=payload(case, participants),
+                        devices=participants,
+                        mesh=mesh,
+                        axis=axis,
+                        platform=platform,
+                        cores=machine["cores"],
+                        resident_bytes=resident,
+                        oversubscribed=oversubscribed,
+                        processes=owners,
+                    )
 
 
 def _parts(devices: int, owners: int, machine: Machine) -> int:

@@ -29,6 +29,12 @@ from jaxbench.parallel.collectives import Chain, feed_back
 from jaxbench.workloads.cases import Array, KernelWorkload, TransferWorkload
 from jaxbench.workloads.fusion_fence import fenced
 
+VALUES = 2**20  # random values; a larger array repeats them, so that drawing 10^8 costs no more than a copy
+HOST = "host"
+# The values of a transfer repeat with this period, a prime, so that neighbouring parts of an array differ.
+PERIOD = 65_521
+XLA_ALIGNMENT = 64  # bytes; a CPU device shares a NumPy array's memory only if its address is a multiple of this
+
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
@@ -67,9 +73,14 @@ class Runnable(Chain):
 
 
 def compile_chain(
-    chain: Chain, device: jax.Device, *, loop: bool = True, as_called: bool = False, why_unchecked: str = "",
+    chain: Chain,
+    device: jax.Device,
+    *,
+    loop: bool = True,
+    as_called: bool = False,
+    why_unchecked: str = "",
     clock: Callable[[], float] = time.perf_counter,
-) -> Runnable:  # fmt: skip
+) -> Runnable:
     """Compiles the step and the loop over it ahead of time. `device`: holds the loop's count.
 
     as_called: time the jitted function, as users call it, instead of the compiled executable. A call of the executable
@@ -154,14 +165,18 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
     waits = not (workload.host or workload.waits)
     result = draw(0)[1]()  # one call, only to count its values
     return Runnable(
-        step=step, loop=None, draw=draw, guard="allow", why_unchecked=workload.why_unchecked,
+        step=step,
+        loop=None,
+        draw=draw,
+        guard="allow",
+        why_unchecked=workload.why_unchecked,
         wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state, seed),
         values=sum(int(np.size(leaf)) for leaf in jax.tree.leaves(result)),
         zeros=lambda seed: share_of_zeros(draw_arguments(workload.arguments, seed)),
         outcome=workload.outcome or (lambda state: {}),
         # A host result is ready when the call returns; a fence that walks a list of 10^4 numbers would take longer.
         fence=(lambda state: state) if workload.host else jax.block_until_ready,
-    )  # fmt: skip
+    )
 
 
 def copies(workload: TransferWorkload, source: str, target: str, devices: list[jax.Device]) -> Runnable:
@@ -179,9 +194,15 @@ def copies(workload: TransferWorkload, source: str, target: str, devices: list[j
     values, zeros = once.values, once.zeros
     del once  # frees its arrays: a run has many transfers
     return Runnable(
-        step=step, loop=None, draw=draw, wrong=lambda state, seed: state.wrong(), values=values,
-        zeros=lambda seed: zeros, fence=lambda state: state, guard="allow",  # each call has waited for its copy
-    )  # fmt: skip
+        step=step,
+        loop=None,
+        draw=draw,
+        wrong=lambda state, seed: state.wrong(),
+        values=values,
+        zeros=lambda seed: zeros,
+        fence=lambda state: state,
+        guard="allow",  # each call has waited for its copy
+    )
 
 
 def launch_s(device: jax.Device, timer: Timer) -> float:
@@ -189,16 +210,15 @@ def launch_s(device: jax.Device, timer: Timer) -> float:
     empty = Chain(
         step=lambda state, batch: (chain_lib.feed_back(state, state, batch), None),
         draw=lambda seed: (put(np.ones(1, np.float32), device), put(np.zeros((), np.float32), device)),
-        wrong=None, values=1, zeros=lambda seed: 0.0,
-    )  # fmt: skip
+        wrong=None,
+        values=1,
+        zeros=lambda seed: 0.0,
+    )
     ready = compile_chain(empty, device, loop=False)
     state, batch = ready.draw(0)
     steps, state = timer.steps_per_block(ready.step, state, batch, 0.005)  # 5 ms: hundreds of calls
     measured = timer.round(ready.step, state, batch, steps)
     return sum(measured.block_s) / len(measured.block_s) / steps
-
-
-VALUES = 2**20  # random values; a larger array repeats them, so that drawing 10^8 costs no more than a copy
 
 
 def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
@@ -215,10 +235,13 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
 
     if workload.idempotent:
         return Chain(
-            step=lambda state, batch: (itself(state), None), avals=lambda: (given[0], ()), values=given[0].size,
-            draw=lambda seed: (put(draw_arguments(workload.arguments, seed)[0], device), ()), zeros=zeros,
+            step=lambda state, batch: (itself(state), None),
+            avals=lambda: (given[0], ()),
+            values=given[0].size,
+            draw=lambda seed: (put(draw_arguments(workload.arguments, seed)[0], device), ()),
+            zeros=zeros,
             wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state, seed),
-        )  # fmt: skip
+        )
     function = fenced(itself)
     shapes = jax.eval_shape(function, *given)
 
@@ -239,10 +262,13 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
         return (given[0], result), (tuple(given[1:]), jax.ShapeDtypeStruct((), np.float32, sharding=on))
 
     return Chain(
-        step=step, avals=avals, draw=place, zeros=zeros,
+        step=step,
+        avals=avals,
+        draw=place,
+        zeros=zeros,
         wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state[1], seed),
         values=sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)),
-    )  # fmt: skip
+    )
 
 
 def put(array: np.ndarray, device: jax.Device) -> jax.Array:
@@ -316,12 +342,6 @@ def _count_differing(result: PyTree, expected: PyTree, tolerance: float) -> int:
     return wrong
 
 
-HOST = "host"
-# The values of a transfer repeat with this period, a prime, so that neighbouring parts of an array differ.
-PERIOD = 65_521
-XLA_ALIGNMENT = 64  # bytes; a CPU device shares a NumPy array's memory only if its address is a multiple of this
-
-
 @dataclass(frozen=True)
 class Transfer:
     """One copy, ready to be repeated.
@@ -379,9 +399,11 @@ def build_transfer(
         return newest[0]
 
     return Transfer(
-        call=call, values=original.size, zeros=float(np.mean(original[:PERIOD] == 0)),
+        call=call,
+        values=original.size,
+        zeros=float(np.mean(original[:PERIOD] == 0)),
         wrong=lambda: _count_miscopied(original, start, newest[0]) if newest else original.size,
-    )  # fmt: skip
+    )
 
 
 def _draw_source(length: int, dtype: np.dtype, seed: int) -> np.ndarray:

@@ -239,9 +239,13 @@ def link(device: str, name: str, kind: str = "") -> KnownLink | None:
         for row in found:
             if row["kinds"] == wanted:
                 return KnownLink(
-                    alpha_s=float(row["alpha_s"]), bytes_per_s=float(row["bytes_per_s"] or 0),
-                    ring=int(row["ring"] or 0), pod=int(row["pod"] or 0), grade=row["grade"], source=row["source"],
-                )  # fmt: skip
+                    alpha_s=float(row["alpha_s"]),
+                    bytes_per_s=float(row["bytes_per_s"] or 0),
+                    ring=int(row["ring"] or 0),
+                    pod=int(row["pod"] or 0),
+                    grade=row["grade"],
+                    source=row["source"],
+                )
     return None
 
 

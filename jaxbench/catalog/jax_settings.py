@@ -14,6 +14,22 @@ from typing import Any, NamedTuple
 from jaxbench.errors import UserError
 
 REFUSED, RESET = "refused", "reset"
+_CHECKS = "it looks for mistakes in a program, which takes time"
+_STRICT = "a program that is legal under it means the same without it"
+_FAKE = "but its devices do not exist"
+# These change only what is printed or written, or the manifest already has their effect: the devices and processes.
+SILENT = re.compile(
+    "jax_(log|traceback|dump|pprint|explain_cache|compiler_detailed|tracer_error|include_|hlo_source|source_url|debug_log|"
+    "coordinator|num_processes|process_id|local_device|platform|num_cpu_devices|cpu_collectives|check_proxy|distributed|"
+    "captured_constants_report|bypass|.*visible_devices)"
+)
+# The sets of a run share compiled programs through a folder of the run. By default JAX's cache leaves out programs that
+# compile within a second, as many of them do. Workers get these variables, unless a shell has set others.
+CACHE_FOLDER = "compiled"
+KEEP_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
+_OURS = {"JAX_COMPILATION_CACHE_DIR": CACHE_FOLDER, **KEEP_ALL}
+# What JAX reads as false; an empty variable counts as unset.
+_OFF = ("", "0", "f", "false", "n", "no", "off", "none")
 
 
 class Setting(NamedTuple):
@@ -24,9 +40,6 @@ class Setting(NamedTuple):
     why: str
 
 
-_CHECKS = "it looks for mistakes in a program, which takes time"
-_STRICT = "a program that is legal under it means the same without it"
-_FAKE = "but its devices do not exist"
 SETTINGS = {
     "jax_disable_jit": Setting(REFUSED, False, "so nothing would be compiled"),
     "jax_no_tracing": Setting(REFUSED, False, "so nothing could be compiled"),
@@ -54,19 +67,6 @@ SETTINGS = {
     ),
     "jax_default_device": Setting(RESET, None, "a strategy decides which devices compute"),
 }
-# These change only what is printed or written, or the manifest already has their effect: the devices and processes.
-SILENT = re.compile(
-    "jax_(log|traceback|dump|pprint|explain_cache|compiler_detailed|tracer_error|include_|hlo_source|source_url|debug_log|"
-    "coordinator|num_processes|process_id|local_device|platform|num_cpu_devices|cpu_collectives|check_proxy|distributed|"
-    "captured_constants_report|bypass|.*visible_devices)"
-)
-# The sets of a run share compiled programs through a folder of the run. By default JAX's cache leaves out programs that
-# compile within a second, as many of them do. Workers get these variables, unless a shell has set others.
-CACHE_FOLDER = "compiled"
-KEEP_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
-_OURS = {"JAX_COMPILATION_CACHE_DIR": CACHE_FOLDER, **KEEP_ALL}
-# What JAX reads as false; an empty variable counts as unset.
-_OFF = ("", "0", "f", "false", "n", "no", "off", "none")
 
 
 def refuse(environment: Mapping[str, str] = os.environ) -> None:

@@ -15,6 +15,10 @@ from jaxbench.errors import UserError, did_you_mean
 if TYPE_CHECKING:
     import pandas as pd
 
+# {(catalogue row, devices of one node): column of `allreduce_busbw`}. The other column of the table is for 4 nodes, and
+# a process sees one node.
+_ALLREDUCE = {("NVIDIA A100 SXM 80GB", 8): "a100x8", ("NVIDIA H200 SXM", 8): "h200x8", ("NVIDIA B200 SXM", 8): "b200x8"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
@@ -57,11 +61,6 @@ def overlaid(text: str, experiment: str = "") -> tuple[str, list[str]]:
 def family(model: str) -> str:
     """ "resnet" of "ResNet-50"."""
     return "".join(itertools.takewhile(str.isalpha, model.lower()))
-
-
-# {(catalogue row, devices of one node): column of `allreduce_busbw`}. The other column of the table is for 4 nodes, and
-# a process sees one node.
-_ALLREDUCE = {("NVIDIA A100 SXM 80GB", 8): "a100x8", ("NVIDIA H200 SXM", 8): "h200x8", ("NVIDIA B200 SXM", 8): "b200x8"}
 
 
 def allreduce() -> pd.DataFrame:
@@ -126,9 +125,9 @@ def processor_and_accelerator() -> tuple[PublishedSpeedup, ...]:
                 f"ResNet-164 {row['variant']}, {row['framework'].split()[0]}",
                 f"{row['device'].removeprefix('1x ')} vs 16 vCPU",
                 row["speedup_vs_cpu"],
-            )  # fmt: skip
+            )
             for row in gpus.to_dict("records")
-        ),  # fmt: skip
+        ),
         *(
             PublishedSpeedup("boosted trees", row["hardware"].replace(" + ", " vs "), row["cpu_hist"] / row["gpu_hist"])
             for row in trees.to_dict("records")

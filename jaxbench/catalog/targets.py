@@ -16,8 +16,11 @@ from jaxbench.errors import UserError, did_you_mean, present
 
 # JAX's name of a device, how many dimensions its slices have, and how many devices are on a chip.
 TPUS = {
-    "v5e": ("TPU v5 lite", 2, 1), "v5p": ("TPU v5", 3, 1), "v6e": ("TPU v6 lite", 2, 1), "tpu7x": ("TPU7x", 3, 2),
-}  # fmt: skip
+    "v5e": ("TPU v5 lite", 2, 1),
+    "v5p": ("TPU v5", 3, 1),
+    "v6e": ("TPU v6 lite", 2, 1),
+    "tpu7x": ("TPU7x", 3, 2),
+}
 _HOST_CHIPS = (2, 2, 1)  # of one TPU host along each side
 # XLA has these targets, but no JAX package can compile for them without a device.
 _NEEDS_A_DEVICE = {"mi300x": "JAX's ROCm plug-in compiles only for the GPU that it runs on"}
@@ -137,9 +140,16 @@ def parse(text: str) -> Target:
             raise UserError(f"--target={text} is not a slice: {name} has {dims} dimensions, such as {_example(name)}.")
         memory_bytes = present(present(hardware.find(kind)).memory_bytes)  # the catalogue has every chip in TPUS
         return Target(
-            text=text, name=name, platform="tpu", device_kind=kind, devices=count * chip, shape=shape,
-            memory_bytes=memory_bytes, chip=chip, slices=slices,
-        )  # fmt: skip
+            text=text,
+            name=name,
+            platform="tpu",
+            device_kind=kind,
+            devices=count * chip,
+            shape=shape,
+            memory_bytes=memory_bytes,
+            chip=chip,
+            slices=slices,
+        )
     # Without the hosts as a second number they have as many GPUs as is usual for the part.
     row = _gpus()[name]
     usual, domain = int(row["host"]), int(row["domain"])
@@ -150,10 +160,19 @@ def parse(text: str) -> Target:
             f"{name}:{2 * usual}, or hosts and the GPUs of each, such as {name}:4x4."
         )
     return Target(
-        text=text, name=name, platform="gpu", device_kind=row["device_kind"], devices=count, shape=(),
-        memory_bytes=int(row["memory_bytes"]), host=host, domain=host if domain == usual else domain,
-        path=row["link"], pcie=row["pcie"], described=row["source"],
-    )  # fmt: skip
+        text=text,
+        name=name,
+        platform="gpu",
+        device_kind=row["device_kind"],
+        devices=count,
+        shape=(),
+        memory_bytes=int(row["memory_bytes"]),
+        host=host,
+        domain=host if domain == usual else domain,
+        path=row["link"],
+        pcie=row["pcie"],
+        described=row["source"],
+    )
 
 
 def _example(name: str) -> str:

@@ -37,10 +37,15 @@ def prepare(config: ConfigDict) -> None:
 VERB = Verb(
     usage='ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"',
     help="measure both in turns until that question is answered (--a=ref:main --b=ref:HEAD: of two commits)",
-    group="compare", details="ab takes --budget_s=600, after which no new pair of processes starts.",
-    argument="experiment", flags=("a", "b", "metric", "margin", "budget_s", "preset", "workdir", "share_machine"),
-    configured=True, refused=("targets",), prepare=prepare, answers=True,
-)  # fmt: skip
+    group="compare",
+    details="ab takes --budget_s=600, after which no new pair of processes starts.",
+    argument="experiment",
+    flags=("a", "b", "metric", "margin", "budget_s", "preset", "workdir", "share_machine"),
+    configured=True,
+    refused=("targets",),
+    prepare=prepare,
+    answers=True,
+)
 
 
 def asked() -> tuple[tuple[Side, Side], Budget]:

@@ -29,12 +29,16 @@ def prepare(config: ConfigDict) -> None:
 
 VERB = Verb(
     usage="advise EXPERIMENT --tokens=1e12 --deadline=14d",
-    help="which accelerators for a training: what fits, time, cost and energy", group="absent hardware",
+    help="which accelerators for a training: what fits, time, cost and energy",
+    group="absent hardware",
     details="advise takes --tokens=1e12 or --examples=1e8, --deadline=14d, --prices=FILE, --targets=h100,v5p and "
     "--counts=8..256.",
-    argument="experiment", flags=("preset", "workdir", "tokens", "examples", "deadline", "prices", "targets", "counts"),
-    configured=True, refused=("cases", "targets"), prepare=prepare,
-)  # fmt: skip
+    argument="experiment",
+    flags=("preset", "workdir", "tokens", "examples", "deadline", "prices", "targets", "counts"),
+    configured=True,
+    refused=("cases", "targets"),
+    prepare=prepare,
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -11,10 +11,13 @@ from jaxbench.errors import UserError
 from jaxbench.verbs import Verb
 
 VERB = Verb(
-    usage="audit TABLE.csv", help="do the printed numbers of a table of training results agree?", group="compare",
+    usage="audit TABLE.csv",
+    help="do the printed numbers of a table of training results agree?",
+    group="compare",
     details="audit takes facts of the table's caption: seq_len=4096 device=H100, or tokens/s/gpu=@COLUMN for a column.",
-    argument="...", flags=("workdir",),
-)  # fmt: skip
+    argument="...",
+    flags=("workdir",),
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -10,9 +10,13 @@ from rich.console import Console
 from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
-    usage="baseline --run=DIR --name=N", help="keep a run as a baseline", group="compare", flags=("run", "name"),
-    required=("run", "name"), answers=True,
-)  # fmt: skip
+    usage="baseline --run=DIR --name=N",
+    help="keep a run as a baseline",
+    group="compare",
+    flags=("run", "name"),
+    required=("run", "name"),
+    answers=True,
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -30,10 +30,15 @@ def prepare(config: ConfigDict) -> None:
 
 VERB = Verb(
     usage="calibrate EXPERIMENT",
-    help="measure how much runs of one program vary on this machine, the threshold of check", group="compare",
-    argument="experiment", flags=("preset", "workdir", "share_machine"), configured=True, refused=("targets",),
-    prepare=prepare, answers=True,
-)  # fmt: skip
+    help="measure how much runs of one program vary on this machine, the threshold of check",
+    group="compare",
+    argument="experiment",
+    flags=("preset", "workdir", "share_machine"),
+    configured=True,
+    refused=("targets",),
+    prepare=prepare,
+    answers=True,
+)
 
 
 def check(experiment: str) -> None:

@@ -10,9 +10,12 @@ from rich.console import Console
 from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
-    usage="card --run=DIR", help="write a run as one document, its result card", group="compare", flags=("run",),
+    usage="card --run=DIR",
+    help="write a run as one document, its result card",
+    group="compare",
+    flags=("run",),
     required=("run",),
-)  # fmt: skip
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

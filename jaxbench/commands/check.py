@@ -18,9 +18,14 @@ if TYPE_CHECKING:
     from jaxbench.features.comparison.comparable import FinishedRun
 
 VERB = Verb(
-    usage="check EXPERIMENT --name=N", help="for CI: rerun; is it slower than that baseline?", group="compare",
-    argument="experiment", flags=("name", "workdir", "share_machine"), required=("name",), answers=True,
-)  # fmt: skip
+    usage="check EXPERIMENT --name=N",
+    help="for CI: rerun; is it slower than that baseline?",
+    group="compare",
+    argument="experiment",
+    flags=("name", "workdir", "share_machine"),
+    required=("name",),
+    answers=True,
+)
 
 
 def check(experiment: str) -> tuple[FinishedRun, Calibration, ConfigDict]:

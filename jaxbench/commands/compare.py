@@ -21,12 +21,15 @@ if TYPE_CHECKING:
 flags.DEFINE_string("across", "", "compare: the config fields that may differ between the runs.")
 
 VERB = Verb(
-    usage="compare --a=DIR --b=DIR", help="is run B faster than A, slower, the same, or is that inconclusive?",
+    usage="compare --a=DIR --b=DIR",
+    help="is run B faster than A, slower, the same, or is that inconclusive?",
     group="compare",
     details="compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,... Of two "
     "trainings, or of two folders with seeds of one each, compare says which reaches its target sooner.",
-    flags=("a", "b", "across", "metric", "margin", "workdir"), required=("a", "b"), answers=True,
-)  # fmt: skip
+    flags=("a", "b", "across", "metric", "margin", "workdir"),
+    required=("a", "b"),
+    answers=True,
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -11,9 +11,11 @@ from jaxbench import jax_import
 from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
-    usage="first-run", help="run everything once at a small size and write one page of results, within half an hour",
-    group="measure", flags=("workdir", "dry_run", "share_machine"),
-)  # fmt: skip
+    usage="first-run",
+    help="run everything once at a small size and write one page of results, within half an hour",
+    group="measure",
+    flags=("workdir", "dry_run", "share_machine"),
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

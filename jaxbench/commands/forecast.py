@@ -22,13 +22,17 @@ def prepare(config: ConfigDict) -> None:
 
 VERB = Verb(
     usage="forecast EXPERIMENT --targets=v5e:16x16,h100:8",
-    help="compile it for absent hardware: memory, and a range of step times", group="absent hardware",
+    help="compile it for absent hardware: memory, and a range of step times",
+    group="absent hardware",
     details="forecast takes --counts=1..1024 (extrapolated from two compiled counts), --depths=2,4 (compiled instead "
     "of all blocks), --from=DIR --counts=2 --link=1gbit (from a measured run, over that link), --card=FILE (links of a "
     "machine profile).",
-    argument="experiment", flags=("preset", "workdir", "targets", "counts", "depths", "from", "link", "card"),
-    configured=True, refused=("cases", "targets"), prepare=prepare,
-)  # fmt: skip
+    argument="experiment",
+    flags=("preset", "workdir", "targets", "counts", "depths", "from", "link", "card"),
+    configured=True,
+    refused=("cases", "targets"),
+    prepare=prepare,
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -21,13 +21,15 @@ flags.DEFINE_string("options", "", "launch: further words for Slurm, mpirun, Kub
 
 VERB = Verb(
     usage="launch ENGINE -- run EXPERIMENT ...",
-    help="start it on the nodes of a cluster: ENGINE is slurm, mpi, k8s or ray", group="clusters",
+    help="start it on the nodes of a cluster: ENGINE is slurm, mpi, k8s or ray",
+    group="clusters",
     details="launch takes, before the --: --nodes=1,2,4 (a job each) --devices=gpu:8 (of a node; also tpu:4, cpu:2) "
     '--minutes=60 --processes_per_node=1 --options="further words for the engine" --workdir=DIR, and --dry_run, which '
     "shows the jobs.",
-    argument="engine", example="jaxbench launch mpi --devices=cpu:1 -- run cnn",
+    argument="engine",
+    example="jaxbench launch mpi --devices=cpu:1 -- run cnn",
     flags=("nodes", "devices", "processes_per_node", "minutes", "options", "workdir", "dry_run"),
-)  # fmt: skip
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

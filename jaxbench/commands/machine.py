@@ -11,9 +11,11 @@ from jaxbench import jax_import
 from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
-    usage="machine", help="measure this machine: peaks, launch cost and links; writes its profile, machine.json",
-    group="measure", flags=("preset", "workdir", "share_machine"),
-)  # fmt: skip
+    usage="machine",
+    help="measure this machine: peaks, launch cost and links; writes its profile, machine.json",
+    group="measure",
+    flags=("preset", "workdir", "share_machine"),
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -16,8 +16,11 @@ TEMPLATES = {path.stem: path for path in sorted((Path(__file__).parents[1] / "te
 VERB = Verb(
     usage="new FILE.py",
     help="write an example to start from: a model (--from=nnx, linen, functions, equinox, haiku) or --from=step",
-    group="bring your own", argument="file to write", example="jaxbench new mine.py", flags=("from", "template"),
-)  # fmt: skip
+    group="bring your own",
+    argument="file to write",
+    example="jaxbench new mine.py",
+    flags=("from", "template"),
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -13,9 +13,11 @@ from jaxbench.verbs import FLAGS, Verb
 VERB = Verb(
     usage="paper ID",
     help="does what this paper claims hold here? (paper list: all of them; --preset=paper: its own size)",
-    group="explain", argument="paper, or list", example="jaxbench paper rajbhandari2020",
+    group="explain",
+    argument="paper, or list",
+    example="jaxbench paper rajbhandari2020",
     flags=("preset", "workdir", "dry_run", "share_machine"),
-)  # fmt: skip
+)
 
 
 def check(id: str) -> None:

@@ -11,9 +11,13 @@ from rich.console import Console
 from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
-    usage="report --run=DIR", help="rebuild the tables, figures and page of a run or a training", group="explain",
-    flags=("run",), required=("run",), configured=True,
-)  # fmt: skip
+    usage="report --run=DIR",
+    help="rebuild the tables, figures and page of a run or a training",
+    group="explain",
+    flags=("run",),
+    required=("run",),
+    configured=True,
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

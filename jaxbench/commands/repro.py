@@ -11,9 +11,13 @@ from jaxbench import jax_import
 from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
-    usage="repro --card=FILE", help="rerun a result card: is the result within 20 %?", group="compare",
-    flags=("card", "margin", "workdir", "share_machine"), required=("card",), answers=True,
-)  # fmt: skip
+    usage="repro --card=FILE",
+    help="rerun a result card: is the result within 20 %?",
+    group="compare",
+    flags=("card", "margin", "workdir", "share_machine"),
+    required=("card",),
+    answers=True,
+)
 
 
 def check() -> None:

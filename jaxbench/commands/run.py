@@ -23,12 +23,14 @@ flags.DEFINE_float("price_per_hour", None, "run: the price of this machine per h
 
 VERB = Verb(
     usage="run EXPERIMENT",
-    help="measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)", group="measure",
+    help="measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)",
+    group="measure",
     details="run takes --price_per_hour=2.50, the price of this machine: prints the cost of 1,000 steps and of a "
     "training to target.",
     argument="experiment",
-    flags=("preset", "workdir", "dry_run", "target", "share_machine", "price_per_hour", *OF_A_LAUNCH), configured=True,
-)  # fmt: skip
+    flags=("preset", "workdir", "dry_run", "target", "share_machine", "price_per_hour", *OF_A_LAUNCH),
+    configured=True,
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console, followers: Followers | None = None) -> int:

@@ -18,12 +18,17 @@ flags.DEFINE_bool("elastic", False, "train in several processes: if one is lost,
 flags.DEFINE_float("fault_timeout", 60.0, "train in several processes: seconds after which a silent process is lost.")
 
 VERB = Verb(
-    usage="train EXPERIMENT", help="train it on real data to its target accuracy", group="measure",
+    usage="train EXPERIMENT",
+    help="train it on real data to its target accuracy",
+    group="measure",
     details="train takes --elastic --fault_timeout=60 (several processes: go on without a lost one, and after how many "
     "seconds).",
-    argument="experiment", flags=("preset", "workdir", "elastic", "fault_timeout", *OF_A_LAUNCH), configured=True,
-    refused=("cases", "targets"), trains=True,
-)  # fmt: skip
+    argument="experiment",
+    flags=("preset", "workdir", "elastic", "fault_timeout", *OF_A_LAUNCH),
+    configured=True,
+    refused=("cases", "targets"),
+    trains=True,
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console, followers: Followers | None = None) -> int:

@@ -10,9 +10,14 @@ from rich.console import Console
 from jaxbench.verbs import FLAGS, Verb
 
 VERB = Verb(
-    usage="try EXPERIMENT", help="describe a model, and check which strategies train it correctly; no timing",
-    group="bring your own", argument="experiment", flags=("preset",), configured=True, refused=("cases", "targets"),
-)  # fmt: skip
+    usage="try EXPERIMENT",
+    help="describe a model, and check which strategies train it correctly; no timing",
+    group="bring your own",
+    argument="experiment",
+    flags=("preset",),
+    configured=True,
+    refused=("cases", "targets"),
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

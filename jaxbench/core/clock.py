@@ -38,6 +38,7 @@ COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"  # JAX records one 
 RUN_AHEAD = 2
 Step = Callable[..., PyTree]  # (state, batch) -> (state, metrics), compiled
 Loop = Callable[..., PyTree]  # (state, batch, count) -> the state after `count` steps in one call
+SIDE = 224  # of the matrix, small enough for a core's own cache
 
 
 @dataclass(frozen=True)
@@ -208,9 +209,16 @@ class Timer:
         return self.round_and_state(step, state, batch, steps)[0]
 
     def round_and_state(
-        self, step: Step, state: PyTree, batch: PyTree, steps: int, *,
-        guard: str = "disallow", repeated: bool = False, double: bool = True,
-    ) -> tuple[Round, PyTree]:  # fmt: skip
+        self,
+        step: Step,
+        state: PyTree,
+        batch: PyTree,
+        steps: int,
+        *,
+        guard: str = "disallow",
+        repeated: bool = False,
+        double: bool = True,
+    ) -> tuple[Round, PyTree]:
         """(`round`, the state after its last step). guard: "allow" for a step that is itself a transfer.
 
         repeated: the step has settled in an earlier round of this process, so half a block is enough to bring its data
@@ -242,10 +250,16 @@ class Timer:
             if self.speeds is not None:
                 speeds.append(self.speeds())
         measured = Round(
-            block_s=tuple(times[:: 2 if double else 1]), double_block_s=tuple(times[1::2]) if double else (),
-            warmup_block_s=tuple(warmup), settled=settled, compilations=len(compilations), probe_s=tuple(probe_s),
-            warmup_steps=warmup_steps, **_speeds(speeds), **loads(samples),
-        )  # fmt: skip
+            block_s=tuple(times[:: 2 if double else 1]),
+            double_block_s=tuple(times[1::2]) if double else (),
+            warmup_block_s=tuple(warmup),
+            settled=settled,
+            compilations=len(compilations),
+            probe_s=tuple(probe_s),
+            warmup_steps=warmup_steps,
+            **_speeds(speeds),
+            **loads(samples),
+        )
         return measured, state
 
 
@@ -308,9 +322,6 @@ def count_compilations() -> Iterator[list[str]]:
         yield compiled
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
-
-
-SIDE = 224  # of the matrix, small enough for a core's own cache
 
 
 class Probe:

@@ -368,9 +368,13 @@ class ProfileRecord(Line):
 
 Record = PointRecord | CompiledRecord | CaseRecord | RoundRecord | FailureRecord | ProfileRecord
 KINDS: dict[str, type[Record]] = {
-    "point": PointRecord, "compiled": CompiledRecord, "case": CaseRecord, "round": RoundRecord,
-    "failure": FailureRecord, "profile": ProfileRecord,
-}  # fmt: skip
+    "point": PointRecord,
+    "compiled": CompiledRecord,
+    "case": CaseRecord,
+    "round": RoundRecord,
+    "failure": FailureRecord,
+    "profile": ProfileRecord,
+}
 
 
 def to_json(record: Record) -> dict[str, Any]:

@@ -290,10 +290,17 @@ def _collective(kind: str, axis: str, group: int, results: list[Array], packed: 
     """tiles: bytes that are sent in addition to the results, to fill whole tiles."""
     size, scalars = sum(array.bytes for array in results), [array for array in results if not array.shape]
     return Collective(
-        kind=kind, count=len(results), bytes=size, elements=sum(array.size for array in results) - len(scalars),
-        scalar_bytes=sum(array.bytes for array in scalars), axis=axis, group=group, scalars=len(scalars),
-        wire_bytes=round((size + tiles) * sent(kind, group)), packed=packed,
-    )  # fmt: skip
+        kind=kind,
+        count=len(results),
+        bytes=size,
+        elements=sum(array.size for array in results) - len(scalars),
+        scalar_bytes=sum(array.bytes for array in scalars),
+        axis=axis,
+        group=group,
+        scalars=len(scalars),
+        wire_bytes=round((size + tiles) * sent(kind, group)),
+        packed=packed,
+    )
 
 
 def sent(kind: str, group: int) -> float:

@@ -65,6 +65,14 @@ CATEGORIES = (
 
 _SPATIAL = re.compile(r"dim_labels=\w*\d")
 
+# jax's callbacks: xla_ffi_python_cpu_callback, xla_ffi_partitioned_python_gpu_callback, xla_python_cpu_callback.
+_CALLBACK = re.compile(r"\w*python\w*callback$")
+# XLA's and jaxlib's on a CPU: top-k, LAPACK and sparse products, libraries of kernels, and marks that do nothing.
+_OWN = re.compile(r"TopK|lapack_|blas_|cpu_|__|annotate_|Sharding|SPMD|xla\.|AllocateBuffer|PadToStatic|SliceToDynamic")
+_PRIMITIVE = re.compile(r'op_name="(?:[^"]*/)?([^"/]+)"')
+_CUDNN = re.compile(r"__cudnn\$conv(BackwardInput|BackwardFilter|Forward|BiasActivationForward)$")
+_LIBRARY = re.compile(r"gemm|matmul|conv|dot|cudnn|onednn", re.IGNORECASE)
+
 
 class OperationClassifier:
     """Classifies operations of a trace, given the program that was traced."""
@@ -130,13 +138,6 @@ def _first(table: tuple[tuple[str, str], ...], text: str) -> str | None:
     return next((kind for kind, pattern in table if re.search(pattern, text, re.IGNORECASE)), None)
 
 
-# jax's callbacks: xla_ffi_python_cpu_callback, xla_ffi_partitioned_python_gpu_callback, xla_python_cpu_callback.
-_CALLBACK = re.compile(r"\w*python\w*callback$")
-# XLA's and jaxlib's on a CPU: top-k, LAPACK and sparse products, libraries of kernels, and marks that do nothing.
-_OWN = re.compile(r"TopK|lapack_|blas_|cpu_|__|annotate_|Sharding|SPMD|xla\.|AllocateBuffer|PadToStatic|SliceToDynamic")
-_PRIMITIVE = re.compile(r'op_name="(?:[^"]*/)?([^"/]+)"')
-
-
 def host_calls(
     module: Module, functions: Mapping[str, Sequence[str]] | None = None, *, platform: str = ""
 ) -> tuple[str, ...]:
@@ -167,8 +168,6 @@ def _asks_host(line: Instruction) -> bool:
     )
 
 
-_CUDNN = re.compile(r"__cudnn\$conv(BackwardInput|BackwardFilter|Forward|BiasActivationForward)$")
-_LIBRARY = re.compile(r"gemm|matmul|conv|dot|cudnn|onednn", re.IGNORECASE)
 Shape = tuple[int, ...]
 
 
@@ -226,8 +225,9 @@ def _library_call(line: Instruction, module: Module) -> float:
     if call := _CUDNN.match(line.target):
         # The gradients are convolutions of other operands: each has the same FLOPs as the forward convolution.
         image, kernel, result = {
-            "BackwardInput": (out, shapes[1], shapes[0]), "BackwardFilter": (shapes[0], out, shapes[1]),
-        }.get(call[1], (*shapes, out))  # fmt: skip
+            "BackwardInput": (out, shapes[1], shapes[0]),
+            "BackwardFilter": (shapes[0], out, shapes[1]),
+        }.get(call[1], (*shapes, out))
         return _convolution(line, image, kernel, result) or 0.0
     return 0.0
 

@@ -18,6 +18,7 @@ from jaxbench.machine import cpu_quota
 from jaxbench.machine.cpu_quota import Quota
 
 CPUS = Path("/sys/devices/system/cpu")
+STAT = Path("/proc/stat")
 
 
 def physical_cores(allowed: set[int] | None = None, topology: Path = CPUS) -> list[int]:
@@ -98,9 +99,6 @@ def pin_to_cores(count: int, order: Sequence[int] = ()) -> bool:
     chosen = [core for core in order if core in mine]
     os.sched_setaffinity(0, [*chosen, *(core for core in mine if core not in chosen)][:count])
     return True
-
-
-STAT = Path("/proc/stat")
 
 
 @dataclass(frozen=True, kw_only=True)

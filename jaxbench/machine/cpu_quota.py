@@ -57,8 +57,11 @@ def _groups(mount: Path, membership: Path) -> tuple[Path, ...]:
     except OSError:
         lines = []
     # Version 2 has one tree, "0::/a/b"; version 1 has one for each controller, "4:cpu,cpuacct:/a/b".
-    trees = [(mount / "cpu" if "cpu" in names.split(",") else mount, path) for _, names, path in lines
-             if not names or "cpu" in names.split(",")]  # fmt: skip
+    trees = [
+        (mount / "cpu" if "cpu" in names.split(",") else mount, path)
+        for _, names, path in lines
+        if not names or "cpu" in names.split(",")
+    ]
     found: list[Path] = []
     for tree, path in [*trees, (mount, "/"), (mount / "cpu", "/")]:
         # In a container the path may be that of the host, which is not mounted here. Then only the root is.

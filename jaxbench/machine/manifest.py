@@ -30,9 +30,21 @@ PACKAGES = ("jaxbench", "jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "m
 PLUGINS = ("jax-cuda", "jax-rocm", "libtpu", "nvidia-nccl", "nvidia-cudnn", "nvidia-cublas")  # prefixes of names
 FLAGS = ("NVIDIA_TF32_OVERRIDE", "NPROC", "LD_PRELOAD", "GLIBC_TUNABLES", "TF_ENABLE_ONEDNN_OPTS", "TF_XLA_FLAGS")
 FLAG_GROUPS = (
-    "XLA_", "JAX_", "NCCL_", "CUDA_", "TPU_", "LIBTPU_", "OMP_", "OPENBLAS_", "MKL_", "KMP_", "GOMP_",
-    "MALLOC_", "MIMALLOC_", "TCMALLOC_",
-)  # fmt: skip
+    "XLA_",
+    "JAX_",
+    "NCCL_",
+    "CUDA_",
+    "TPU_",
+    "LIBTPU_",
+    "OMP_",
+    "OPENBLAS_",
+    "MKL_",
+    "KMP_",
+    "GOMP_",
+    "MALLOC_",
+    "MIMALLOC_",
+    "TCMALLOC_",
+)
 OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # git sets these for hooks, and obeys them in every folder
 PROBE_LIMIT_S = 120.0  # JAX starts within seconds, unless it waits for hosts that never come
 
@@ -44,9 +56,11 @@ SIDE = 384  # square float32 matrices: about 1 ms, and all three fit in a cache 
 BUDGET_S = 0.2
 BUSY = 0.1  # share of the core that other processes may use during the measurement
 _FIELDS = {  # names in /proc/cpuinfo: x86, else ARM
-    "vendor": ("vendor_id", "CPU implementer"), "family": ("cpu family", "CPU architecture"),
-    "model": ("model", "CPU part"), "stepping": ("stepping", "CPU revision"),
-}  # fmt: skip
+    "vendor": ("vendor_id", "CPU implementer"),
+    "family": ("cpu family", "CPU architecture"),
+    "model": ("model", "CPU part"),
+    "stepping": ("stepping", "CPU revision"),
+}
 # The other flags of an x86 processor depend on the kernel and the hypervisor.
 _INSTRUCTIONS = re.compile(
     r"(mmx|sse|ssse|3dnow|avx|amx|fma|f16c|bmi|abm|adx|aes|vaes|sha|pclmul|vpclmul|gfni|popcnt|movbe|cx16|erms|fsrm)"
@@ -270,9 +284,12 @@ def _multiplication() -> tuple[Callable[[], object], str]:
 
 
 def reference_product(
-    multiply: Callable[[], object] | None = None, *, processor_s: Callable[[], float] = time.process_time,
-    wall_s: Callable[[], float] = time.perf_counter, taken: Callable[[int], float] | None = None,
-) -> JsonObject:  # fmt: skip
+    multiply: Callable[[], object] | None = None,
+    *,
+    processor_s: Callable[[], float] = time.process_time,
+    wall_s: Callable[[], float] = time.perf_counter,
+    taken: Callable[[int], float] | None = None,
+) -> JsonObject:
     """`product_s`: the minimum processor time of one float32 product on one core, over as many as fit BUDGET_S.
 
     None, because the time would be meaningless, if this process cannot be pinned, or if other processes used more than

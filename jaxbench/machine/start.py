@@ -33,6 +33,14 @@ _A_LITTLE: Options = {"xla_backend_optimization_level": 1, "xla_cpu_parallel_cod
 # By default XLA compiles and times variants of each product on the GPU, which pays only for a program that runs often.
 _UNTUNED: Options = {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False}
 
+# The system calls epoll_wait, epoll_pwait and epoll_pwait2, and epoll_pwait of arm64.
+EPOLL = {"232", "281", "441", "22"}
+# When compiling for a TPU, do not query a cloud's metadata server, and take no lock that another process may hold.
+_TPU = {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
+# Autotuning would need the GPU.
+_GPU = ("--xla_gpu_autotune_level=0", "--xla_gpu_enable_triton_gemm=false")
+_NEEDS = {"tpu": (("libtpu",), "target-tpu"), "gpu": (("jax_plugins.xla_cuda12", "nvidia.cuda_nvcc"), "target-cuda")}
+
 
 def only_cpu_here() -> None:
     """Hides accelerators from the parent process. Only workers start them: their memory must not be taken twice."""
@@ -191,10 +199,6 @@ def free_address(host: str = "127.0.0.1") -> str:
         return f"{host}:{probe.getsockname()[1]}"
 
 
-# The system calls epoll_wait, epoll_pwait and epoll_pwait2, and epoll_pwait of arm64.
-EPOLL = {"232", "281", "441", "22"}
-
-
 def read_sockets_last(tasks: Path = Path("/proc/self/task")) -> int:
     """Gives the threads of this process that wait for sockets the lowest priority, once it has devices (Linux).
 
@@ -235,13 +239,6 @@ def settle_jax() -> None:
         changed_settings[name.upper()] = str(value)
         jax.config.update(name, setting.value)
     _before.update(jax.config.values)  # after the resets, which the next check must not take for changes of the file
-
-
-# When compiling for a TPU, do not query a cloud's metadata server, and take no lock that another process may hold.
-_TPU = {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
-# Autotuning would need the GPU.
-_GPU = ("--xla_gpu_autotune_level=0", "--xla_gpu_enable_triton_gemm=false")
-_NEEDS = {"tpu": (("libtpu",), "target-tpu"), "gpu": (("jax_plugins.xla_cuda12", "nvidia.cuda_nvcc"), "target-cuda")}
 
 
 def require_target(target: Target) -> None:

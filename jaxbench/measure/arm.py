@@ -50,6 +50,8 @@ FUSION_PASSES = (
     *("fusion", "priority-fusion", "multi_output_fusion"),
     *("horizontal_loop_fusion", "horizontal_input_fusion"),
 )
+_UNKNOWN = re.compile(r"No such compile option: '(?P<option>[^']*)'")  # of XLA's compilers
+_VARIABLE = {"tpu": "LIBTPU_INIT_ARGS"}  # the variable for options of the whole process; XLA_FLAGS on other platforms
 
 
 def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> TrainWorkload:
@@ -174,10 +176,6 @@ def compiler_options(levers: dict[str, str], program: Program) -> Options:
     # The option is a list. The arm's own passes join it, and neither list replaces the other.
     typed = str(options.get("xla_disable_hlo_passes", "")).split(",")
     return options | without(filter(None, (*passes, *typed)))
-
-
-_UNKNOWN = re.compile(r"No such compile option: '(?P<option>[^']*)'")  # of XLA's compilers
-_VARIABLE = {"tpu": "LIBTPU_INIT_ARGS"}  # the variable for options of the whole process; XLA_FLAGS on other platforms
 
 
 def require_options(levers: Mapping[str, str], device: jax.Device) -> None:

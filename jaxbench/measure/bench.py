@@ -33,7 +33,7 @@ from jaxbench.measure.kept_arrays import Held, KeptArrays
 from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import BuiltStep, PreparedStep, Recipe, Source
 from jaxbench.parallel import multihost
-from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.group import ProcessGroup, members_of
 from jaxbench.processes.messages import Fields
 from jaxbench.processes.server import stage
 from jaxbench.records.documents import decode
@@ -55,9 +55,14 @@ class Bench(Generic[Steps]):
     """
 
     def __init__(
-        self, config: ConfigDict, devices: list[jax.Device], steps: Steps, source: Source, compiler: Compiler,
+        self,
+        config: ConfigDict,
+        devices: list[jax.Device],
+        steps: Steps,
+        source: Source,
+        compiler: Compiler,
         worker: str,
-    ):  # fmt: skip
+    ):
         self.config, self.devices, self.steps, self.source, self.compiler = config, devices, steps, source, compiler
         self.device = multihost.first_here(devices)
         self.key = jax.random.PRNGKey(config.seed)
@@ -94,11 +99,20 @@ class Bench(Generic[Steps]):
         with stage("train"):
             outcome |= recipe.outcome(built)
         return PointRecord(
-            experiment=self.config.experiment, processes=len(ProcessGroup.of_mesh(built.program.mesh).processes),
-            platform=self.devices[0].platform, device_kind=self.devices[0].device_kind, passport=report, checks=checks,
-            worker=self.worker, outcome=outcome, facts=facts, program_sha256=built.compiled.sha256, work=work,
-            **vars(self.source.about()), **point.to_json(),
-        )  # fmt: skip
+            experiment=self.config.experiment,
+            processes=len(members_of(built.program.mesh).processes),
+            platform=self.devices[0].platform,
+            device_kind=self.devices[0].device_kind,
+            passport=report,
+            checks=checks,
+            worker=self.worker,
+            outcome=outcome,
+            facts=facts,
+            program_sha256=built.compiled.sha256,
+            work=work,
+            **vars(self.source.about()),
+            **point.to_json(),
+        )
 
     def first_run(self, built: BuiltStep, batch: Batch) -> tuple[float, dict[str, float], Any]:
         """Runs the step once on a state of its own: (seconds, further facts about the step, its outputs)."""
@@ -107,7 +121,7 @@ class Bench(Generic[Steps]):
             state, placed = program.init(self.key), program.put(batch)
             jax.block_until_ready((state, placed))
             facts = step_facts.memory(program, state, placed, gradients=self.config.measure.gradients)
-            ProcessGroup.of_mesh(program.mesh).barrier()
+            members_of(program.mesh).barrier()
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(built.compiled.call(state, placed))
             return time.perf_counter() - start, facts | step_facts.of_metrics(outputs), outputs
@@ -194,7 +208,7 @@ class Bench(Generic[Steps]):
         verdicts = recipe.state_verdicts(point, state, steps, parameters=check)
         if not check or point.point in self._accepted:
             return tuple(verdict for verdict in verdicts if not verdict.ok), None
-        if point.explains or not ProcessGroup.of_mesh(ready.program.mesh).all(all(verdict.ok for verdict in verdicts)):
+        if point.explains or not members_of(ready.program.mesh).all(all(verdict.ok for verdict in verdicts)):
             return verdicts, None
         if self.device.platform != "cpu":
             self._drop_arrays()  # the result of one device needs the memory
@@ -226,7 +240,7 @@ class Bench(Generic[Steps]):
 
     def timer_of(self, ready: BuiltStep) -> Timer:
         """The timer of a point."""
-        group = ProcessGroup.of_mesh(ready.program.mesh) if self.co_runners.alone else self.co_runners
+        group = members_of(ready.program.mesh) if self.co_runners.alone else self.co_runners
         local = ready.program.mesh.local_devices
         timer = dataclasses.replace(
             self.timer, barrier=group.barrier, broadcast=group.broadcast, ahead=run_ahead(local)

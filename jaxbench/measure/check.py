@@ -36,7 +36,7 @@ from jaxbench.measure.reference import (
 from jaxbench.measure.step_facts import loss_of
 from jaxbench.parallel import multihost
 from jaxbench.parallel.step import gradients, jit_once
-from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.group import members_of
 from jaxbench.workloads import flops, sharding_context
 from jaxbench.workloads.levers import not_frozen
 from jaxbench.workloads.rng_keys import by_parts
@@ -47,13 +47,17 @@ PART = 1e-2  # relative: the error of a 16-bit loss or prediction; a wrong compu
 ROUNDING = 3  # a strategy may differ by this many times the distance between two one-device references
 SHARE = 0.1  # relative to the updates: a check with a larger error cannot show that they were made
 OPTIMIZER_STATE = 3e-2  # relative: tolerates bfloat16 gradients, but not a wrong gradient scale
+TIMED_UPDATE, TIMED_PART = "timed update", "timed part"
+# XLA merges reductions of equal gradients (such as those of biases that are added) in the step only. It may also drop
+# products that the ablated program no longer needs.
+SAME_WORK = 0.02
 
 
 def train(
     program: Program, call: Callable[..., PyTree], key: jax.Array, batch: Batch, count: int = STEPS
 ) -> TrainedState:
     """Makes `count` updates with a strategy's compiled step, and returns the state as host arrays."""
-    call = ProcessGroup.of_mesh(program.mesh).after_barrier(call)
+    call = members_of(program.mesh).after_barrier(call)
     with jax.set_mesh(program.mesh):
         state, placed = program.init(key), program.put(batch)
         for _ in range(count):
@@ -65,9 +69,14 @@ def train(
 
 
 def judge(
-    actual: TrainedState, expected: Reference, workload: TrainWorkload, *, platform: str = "cpu",
-    rounding: Callable[[], float] = lambda: 0.0, updates: int | None = None,
-) -> Verdict:  # fmt: skip
+    actual: TrainedState,
+    expected: Reference,
+    workload: TrainWorkload,
+    *,
+    platform: str = "cpu",
+    rounding: Callable[[], float] = lambda: 0.0,
+    updates: int | None = None,
+) -> Verdict:
     """The verdict on all parameters of a program, compared as one vector. NaN never passes.
 
     rounding: returns the relative L2 distance between two one-device references (`rerun`). It is called only when the
@@ -278,7 +287,7 @@ def judge_part(
     call: the compiled part; it takes the state and may donate it. batch: canonical.
     """
     with jax.set_mesh(program.mesh):
-        _, outputs = ProcessGroup.of_mesh(program.mesh).after_barrier(call)(state, program.put(batch))
+        _, outputs = members_of(program.mesh).after_barrier(call)(state, program.put(batch))
     if expected.what == "predictions":
         actual = jax.tree.leaves(multihost.on_host(outputs))
     else:
@@ -296,7 +305,6 @@ def _verdict(name: str, ok: bool, reason: str, *, distance: float, limit: float)
     return Verdict(name=name, ok=ok and value is not None, reason=reason, value=value, limit=limit)
 
 
-TIMED_UPDATE, TIMED_PART = "timed update", "timed part"
 Again = Callable[[Reference, TrainState, int], TrainedState]
 
 
@@ -346,9 +354,17 @@ def judge_steps(state: TrainState, steps: int) -> Verdict:
 
 
 def judge_update(
-    program: Program, call: Callable[..., PyTree], state: TrainState, batch: Batch, *, key: jax.Array,
-    reference: Reference, workload: TrainWorkload, platform: str, again: Again,
-) -> tuple[Verdict, float | None]:  # fmt: skip
+    program: Program,
+    call: Callable[..., PyTree],
+    state: TrainState,
+    batch: Batch,
+    *,
+    key: jax.Array,
+    reference: Reference,
+    workload: TrainWorkload,
+    platform: str,
+    again: Again,
+) -> tuple[Verdict, float | None]:
     """(the verdict on one more update of the timed state, the loss before that update). Donates the state.
 
     The update must equal one device's update of the same state. A model that has learnt its batch hardly moves, and
@@ -374,7 +390,7 @@ def judge_update(
     # It is within its limit, but `judge` found that so small an update proves nothing.
     unmoved = not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0)
     # Processes may round differently, but all must run the same programs next: the leader decides.
-    if ProcessGroup.of_mesh(program.mesh).broadcast(unmoved):
+    if members_of(program.mesh).broadcast(unmoved):
         with jax.set_mesh(program.mesh):
             first = program.init(key)
             # The learning rate and Adam's bias correction depend on the step, so the repeated updates use the timed
@@ -401,7 +417,7 @@ def _updated(
     program: Program, call: Callable[..., PyTree], state: TrainState, batch: Batch, updates: int
 ) -> tuple[TrainState, TrainedState, float | None]:
     """(the canonical state before the updates, the state after them, the loss of the first). Donates `state`."""
-    call = ProcessGroup.of_mesh(program.mesh).after_barrier(call)
+    call = members_of(program.mesh).after_barrier(call)
     with jax.set_mesh(program.mesh):
         # Host arrays that share no memory with the devices: the next step overwrites the state.
         before = jax.tree.map(lambda x: np.array(jax.device_get(x), copy=True), program.export(state))
@@ -462,11 +478,6 @@ def judge_host_calls(calls: tuple[str, ...]) -> Verdict:
     if calls:
         reason = f"the compiled step does NOT run by itself, it waits for the host: {', '.join(calls)}"
     return Verdict(name="host", ok=not calls, reason=reason, value=len(calls), limit=0)
-
-
-# XLA merges reductions of equal gradients (such as those of biases that are added) in the step only. It may also drop
-# products that the ablated program no longer needs.
-SAME_WORK = 0.02
 
 
 def judge_silent(part: CompileReport) -> Verdict:

@@ -125,9 +125,15 @@ def _avals(workload: TrainWorkload | StatedWork, program: Program, global_batch:
 
 
 def compile_step(
-    workload: TrainWorkload | StatedWork, program: Program, global_batch: int, *, options: dict[str, Any] | None = None,
-    asked: int | None = None, stated: StatedWork | None = None, clock: Callable[[], float] = time.perf_counter,
-) -> CompiledStep:  # fmt: skip
+    workload: TrainWorkload | StatedWork,
+    program: Program,
+    global_batch: int,
+    *,
+    options: dict[str, Any] | None = None,
+    asked: int | None = None,
+    stated: StatedWork | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> CompiledStep:
     """Traces, lowers and compiles `program.step` for a batch of `global_batch` examples; runs nothing.
 
     workload: or its numbers, for a program that has its own `avals`. options: compiler options. asked: the number of

@@ -15,7 +15,7 @@ from jaxbench.measure.arm import compiler_options
 from jaxbench.measure.compile_report import require_one_program
 from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import BuiltStep, Recipe
-from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.group import members_of
 from jaxbench.processes.messages import Compiled, Fields
 from jaxbench.processes.server import stage
 from jaxbench.records.documents import decode
@@ -54,7 +54,7 @@ class Compiler:
                 report = dataclasses.replace(compiled.report, compile_s=compile_s)
                 compiled = dataclasses.replace(compiled, report=report)
             self._compile_s[compiled.sha256] = compiled.report.compile_s
-            require_one_program(ProcessGroup.of_mesh(program.mesh), compiled)
+            require_one_program(members_of(program.mesh), compiled)
             compiled = dataclasses.replace(compiled, report=recipe.report(point, compiled.report))
             self.reports[point.point] = compiled.report
             return BuiltStep(point, workload, program, compiled)
@@ -82,12 +82,25 @@ class Compiler:
         if text_file:
             Path(text_file).write_bytes(gzip.compress(built.compiled.text.encode(), mtime=0))
         return CompiledRecord(
-            experiment=self.experiment, platform=self.devices[0].platform,
-            device_kind=self.devices[0].device_kind, mesh=dict(program.mesh.shape),
-            compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s, collectives=report.collectives,
-            checks=self.recipe(point).sent_checks(built), peak_bytes=report.peak_bytes,
-            compiler_peak_bytes=report.compiler_peak_bytes, temp_bytes=report.temp_bytes, flops=report.flops_per_step,
-            product_flops=report.product_flops_per_step, parameters=report.parameters, attention=report.attention,
-            passes=program.passes, point=point.point, strategy=point.strategy, scaling=point.scaling,
-            devices=point.devices, global_batch=point.global_batch, arm=point.arm,
-        )  # fmt: skip
+            experiment=self.experiment,
+            platform=self.devices[0].platform,
+            device_kind=self.devices[0].device_kind,
+            mesh=dict(program.mesh.shape),
+            compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s,
+            collectives=report.collectives,
+            checks=self.recipe(point).sent_checks(built),
+            peak_bytes=report.peak_bytes,
+            compiler_peak_bytes=report.compiler_peak_bytes,
+            temp_bytes=report.temp_bytes,
+            flops=report.flops_per_step,
+            product_flops=report.product_flops_per_step,
+            parameters=report.parameters,
+            attention=report.attention,
+            passes=program.passes,
+            point=point.point,
+            strategy=point.strategy,
+            scaling=point.scaling,
+            devices=point.devices,
+            global_batch=point.global_batch,
+            arm=point.arm,
+        )

@@ -34,6 +34,9 @@ from jaxbench.workloads.jaxprs import equations, numbered, reached
 from jaxbench.workloads.levers import not_frozen
 from jaxbench.workloads.rng_keys import PARTS
 
+SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
+BORDER = 0.06  # share of scattered numbers that a TPU's compiler may send in addition; see `_as_sums`
+
 
 @dataclass(frozen=True, kw_only=True)
 class Statistics:
@@ -70,10 +73,6 @@ class Statistics:
             scalars = 0 if platform == "cpu" else self.scalars * max(1, repeats)
             for integers in {0, self.integers}:
                 yield repeats * self.floats + integers, scalars
-
-
-SUM, GATHER, SCATTER = "all-reduce", "all-gather", "reduce-scatter"
-BORDER = 0.06  # share of scattered numbers that a TPU's compiler may send in addition; see `_as_sums`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +112,16 @@ def gradient_bytes(params: PyTree, devices: int) -> int:
 
 
 def judge(
-    workload: TrainWorkload, program: Program, report: CompileReport, global_batch: int, *,
-    own: bool = True, proven: Callable[[], bool] = lambda: False, across: bool = False, devices: int | None = None,
-) -> Verdict:  # fmt: skip
+    workload: TrainWorkload,
+    program: Program,
+    report: CompileReport,
+    global_batch: int,
+    *,
+    own: bool = True,
+    proven: Callable[[], bool] = lambda: False,
+    across: bool = False,
+    devices: int | None = None,
+) -> Verdict:
     """The verdict "collectives" on a compiled step, from the collective counts in its compile report.
 
     own: the model is one of the suite's own, for which excess communication is an error. proven: returns whether every
@@ -156,11 +162,17 @@ def bounds_of(
         program = dataclasses.replace(program, expected=None)
     reduced = workload.reduced(params)
     step = StepFacts(
-        devices=devices, platform=program.mesh.devices.flat[0].platform, metrics=metrics, weights=weights(workload),
-        least_metrics=partial(scalars_of_examples, workload), sums=program.sums, widest=program.widest,
+        devices=devices,
+        platform=program.mesh.devices.flat[0].platform,
+        metrics=metrics,
+        weights=weights(workload),
+        least_metrics=partial(scalars_of_examples, workload),
+        sums=program.sums,
+        widest=program.widest,
         sizes=tuple(size for size in program.mesh.shape.values() if size > 1),
-        statistics=Statistics.of(workload, model_state), repeated=partial(equal_gradients, workload),
-    )  # fmt: skip
+        statistics=Statistics.of(workload, model_state),
+        repeated=partial(equal_gradients, workload),
+    )
     if workload.sent:
         bounds = data_parallel(reduced)
     elif program.expected is None:
@@ -308,9 +320,11 @@ def _scalars(collective: Collective) -> int:
 
 
 def _as_sums(
-    collectives: tuple[Collective, ...], counted: dict[str, int], allowed: dict[str, tuple[float, float]],
+    collectives: tuple[Collective, ...],
+    counted: dict[str, int],
+    allowed: dict[str, tuple[float, float]],
     step: StepFacts,
-) -> tuple[dict[str, int], dict[str, tuple[float, float]], str]:  # fmt: skip
+) -> tuple[dict[str, int], dict[str, tuple[float, float]], str]:
     """(counted, allowed, a note) for a TPU, with all-reduce, all-gather and reduce-scatter compared together as whole
     arrays.
 

@@ -25,9 +25,14 @@ FACTOR, NEARLY = 8, 1e-3  # a power of two, which does not change rounding; rela
 
 
 def explained(
-    checks: tuple[Verdict, ...], outputs: PyTree, workload: TrainWorkload, *, key: jax.Array, batch: Batch,
+    checks: tuple[Verdict, ...],
+    outputs: PyTree,
+    workload: TrainWorkload,
+    *,
+    key: jax.Array,
+    batch: Batch,
     device: jax.Device,
-) -> tuple[Verdict, ...]:  # fmt: skip
+) -> tuple[Verdict, ...]:
     """The verdicts on a step. If the first verdict failed, its reason also says what is wrong with the model.
 
     outputs: of the first step. A loss that is not finite fails, even if it agrees with one device. key: the run's,

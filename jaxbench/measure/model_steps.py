@@ -73,7 +73,12 @@ class ModelSteps:
             require_options(point.levers, self.devices[0])
             workload = self.workload(point)
             program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
-            program = self.with_known_init(workload, program, point)
+            # The compiled `init` of an earlier equal Program saves its compilation for each further arm. `Arms` keeps
+            # all workloads, so no id is given twice.
+            layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
+            all_that_changes_init = point.strategy, point.devices, id(workload), layout
+            init = self._inits.setdefault(all_that_changes_init, program.init)
+            program = dataclasses.replace(program, init=init)
             if not accepted:
                 self.require_parts(workload, program, point)
             return workload, program
@@ -87,13 +92,6 @@ class ModelSteps:
         """Raises UserError if the examples of a step cannot be divided as the point asks."""
         require_micro_batchable(workload, program, self.proof.loss_kind)
         require_examples(workload, program, point.global_batch)
-
-    def with_known_init(self, workload: TrainWorkload, program: Program, point: Point) -> Program:
-        """With the compiled `init` of an earlier equal Program, which saves its compilation for each further arm."""
-        layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
-        # `Arms` keeps all workloads, so no id is given twice.
-        all_that_changes_init = point.strategy, point.devices, id(workload), layout
-        return dataclasses.replace(program, init=self._inits.setdefault(all_that_changes_init, program.init))
 
     def executable(
         self, workload: TrainWorkload, program: Program, point: Point, options: dict[str, object], *, accepted: bool
@@ -147,9 +145,13 @@ class ModelSteps:
         if not steps or self.data is None or PART.of(built.point.levers) != "step":
             return {}
         return step_facts.train_briefly(
-            built.workload, built.program, self.data,
-            steps=steps, batch=self.config.train.batch, seed=self.config.seed,
-        )  # fmt: skip
+            built.workload,
+            built.program,
+            self.data,
+            steps=steps,
+            batch=self.config.train.batch,
+            seed=self.config.seed,
+        )
 
     def sent_checks(self, built: BuiltStep) -> tuple[Verdict, ...]:
         about = built.workload, built.program, built.compiled.report, built.point.global_batch
@@ -194,9 +196,13 @@ class ModelSource:
     def feed(self, built: BuiltStep) -> PyTree:
         steps, point = self._steps, built.point
         return feeds.open(
-            point.levers["input"], steps.plain, batch=point.global_batch, put=built.program.put,
-            seed=steps.config.seed, data=steps.data,
-        )  # fmt: skip
+            point.levers["input"],
+            steps.plain,
+            batch=point.global_batch,
+            put=built.program.put,
+            seed=steps.config.seed,
+            data=steps.data,
+        )
 
     def facts(self, workload: TrainWorkload) -> dict[str, float]:
         if id(workload) not in self._facts:

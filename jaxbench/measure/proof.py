@@ -35,7 +35,7 @@ from jaxbench.measure.loss_kind import (
 )
 from jaxbench.measure.point import Point
 from jaxbench.parallel import axes, multihost
-from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.group import ProcessGroup, members_of
 from jaxbench.workloads import inspection
 from jaxbench.workloads.levers import stateful
 
@@ -52,9 +52,16 @@ class Proof:
     """
 
     def __init__(
-        self, arms: Arms, plain: TrainWorkload, devices: list[jax.Device], key: jax.Array, *,
-        own: bool, keep: bool = False, batch: int = loss_kind.EXAMPLES,
-    ):  # fmt: skip
+        self,
+        arms: Arms,
+        plain: TrainWorkload,
+        devices: list[jax.Device],
+        key: jax.Array,
+        *,
+        own: bool,
+        keep: bool = False,
+        batch: int = loss_kind.EXAMPLES,
+    ):
         self.arms, self.plain, self.devices, self.key, self.own, self.keep = arms, plain, devices, key, own, keep
         self.batch, self.device = batch, multihost.first_here(devices)
         self._references: dict[tuple[Any, ...], references.Reference] = {}  # by everything that changes the result
@@ -146,14 +153,18 @@ class Proof:
         products = check.judge_products(measured, point.levers)
         across = self.loss_kind.name == loss_kind.ACROSS and not self.loss_kind.gathers
         communication = functools.partial(
-            expected_communication.judge, measured, program, report, point.global_batch,
-            own=self.own, across=across, devices=point.devices,
-        )  # fmt: skip
+            expected_communication.judge,
+            measured,
+            program,
+            report,
+            point.global_batch,
+            own=self.own,
+            across=across,
+            devices=point.devices,
+        )
         key = self._reference_key(workload, point, layout)
         try:
-            expected = self._expected(
-                key, workload, batch, layout, ProcessGroup.of_mesh(program.mesh), report.flops_per_step
-            )
+            expected = self._expected(key, workload, batch, layout, members_of(program.mesh), report.flops_per_step)
         except references.Unfit as error:
             return check.unchecked(str(error)), *products, communication()
         memory.give_back()  # the reference's scratch memory, before the program takes its own
@@ -201,9 +212,16 @@ class Proof:
             return rounding.rerun(expected, workload, **about, state=state, count=count)
 
         verdict, loss = check.judge_update(
-            program, call, state, batch, key=self.key, reference=reference, workload=workload,
-            platform=self.device.platform, again=again,
-        )  # fmt: skip
+            program,
+            call,
+            state,
+            batch,
+            key=self.key,
+            reference=reference,
+            workload=workload,
+            platform=self.device.platform,
+            again=again,
+        )
         return (verdict,), loss
 
     def _about(
@@ -225,9 +243,14 @@ class Proof:
         return point.global_batch, id(workload), *by_layout
 
     def _expected(
-        self, key: tuple[Any, ...], workload: TrainWorkload, batch: Batch, layout: references.BatchLayout,
-        members: ProcessGroup, flops: float,
-    ) -> references.Reference:  # fmt: skip
+        self,
+        key: tuple[Any, ...],
+        workload: TrainWorkload,
+        batch: Batch,
+        layout: references.BatchLayout,
+        members: ProcessGroup,
+        flops: float,
+    ) -> references.Reference:
         """The reference of one device, kept for later points with an equal key. Each process computes it.
 
         Raises Unfit in all processes if one of them cannot compute it.
@@ -239,9 +262,15 @@ class Proof:
             made, unfit = None, ""
             try:
                 made = references.reference_that_fits(
-                    workload, self.key, batch, device=self.device, layout=layout, flops=flops,
-                    apart=functools.partial(self._in_parts, workload), make=self._maker(workload),
-                )  # fmt: skip
+                    workload,
+                    self.key,
+                    batch,
+                    device=self.device,
+                    layout=layout,
+                    flops=flops,
+                    apart=functools.partial(self._in_parts, workload),
+                    make=self._maker(workload),
+                )
             except references.Unfit as error:
                 unfit = str(error)
             # Free memory differs between processes, but the next programs must not: all agree on the outcome.

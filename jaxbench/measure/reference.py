@@ -150,9 +150,14 @@ class Updates:
     """
 
     def __init__(
-        self, workload: TrainWorkload, device: jax.Device, *, layout: BatchLayout = BatchLayout(), apart: int = 0,
+        self,
+        workload: TrainWorkload,
+        device: jax.Device,
+        *,
+        layout: BatchLayout = BatchLayout(),
+        apart: int = 0,
         jit: Callable[..., PyTree] = jit_once,
-    ):  # fmt: skip
+    ):
         keys_of_parts = layout.draws and layout.keys is not None
         self.jit, self._device, self._layout, self.apart = jit, device, layout, apart
         self._workload = workload = by_parts(workload) if keys_of_parts else workload
@@ -224,9 +229,15 @@ class Updates:
 
 
 def reference(
-    workload: TrainWorkload, state: TrainState, batch: Batch, *, device: jax.Device,
-    layout: BatchLayout = BatchLayout(), apart: int = 0, jit: Callable[..., PyTree] = jit_once,
-) -> Reference:  # fmt: skip
+    workload: TrainWorkload,
+    state: TrainState,
+    batch: Batch,
+    *,
+    device: jax.Device,
+    layout: BatchLayout = BatchLayout(),
+    apart: int = 0,
+    jit: Callable[..., PyTree] = jit_once,
+) -> Reference:
     """The result of STEPS updates of `state` (host arrays) on one device.
 
     For an optimizer that changes parameters only once in several steps, such as optax.MultiSteps, the number of updates
@@ -250,9 +261,16 @@ def collects(before: TrainState | TrainedState, after: TrainState | TrainedState
 
 
 def reference_that_fits(
-    workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device, layout: BatchLayout,
-    flops: float, apart: Callable[[], bool] = lambda: False, make: StateMaker | None = None,
-) -> Reference:  # fmt: skip
+    workload: TrainWorkload,
+    key: jax.Array,
+    batch: Batch,
+    *,
+    device: jax.Device,
+    layout: BatchLayout,
+    flops: float,
+    apart: Callable[[], bool] = lambda: False,
+    make: StateMaker | None = None,
+) -> Reference:
     """`reference` for the whole batch, or for its parts one after the other, or on the host: the first that fits.
 
     Parts are used only where they give the same result. They are preferred if the program computes a scaled loss in

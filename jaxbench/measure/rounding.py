@@ -27,9 +27,17 @@ PERTURBED = 3  # runs: in one of them, a parameter of one number may round the s
 
 
 def rerun(
-    expected: Reference, workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: jax.Device,
-    layout: BatchLayout, platform: str = "cpu", state: TrainState | None = None, count: int | None = None,
-) -> TrainedState:  # fmt: skip
+    expected: Reference,
+    workload: TrainWorkload,
+    key: jax.Array,
+    batch: Batch,
+    *,
+    device: jax.Device,
+    layout: BatchLayout,
+    platform: str = "cpu",
+    state: TrainState | None = None,
+    count: int | None = None,
+) -> TrainedState:
     """One device again, with another program for the same formulas. It differs from `expected` only by rounding.
 
     On a CPU the other program is compiled with all optimizations, or with none if the first reference used some. On

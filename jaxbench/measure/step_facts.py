@@ -15,13 +15,14 @@ from jaxbench.core.workload import KEY, Batch, Dataset, PyTree, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.parallel import multihost
 from jaxbench.parallel.step import jit_once
-from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.group import members_of
 from jaxbench.workloads import flops
 from jaxbench.workloads.data import order
 
 # Metrics of a step that are facts about its execution: the share of a pipeline's (tick, stage) slots that were busy,
 # the share of positions that exceeded the capacity of their expert, and the share of tokens that are not padding.
 REPORTED = ("busy_share", "dropped", "real_share")
+CHUNK = 512  # test examples scored at once: a whole test split may not fit in a device's memory
 
 
 def memory(program: Program, state: TrainState, batch: Batch, *, gradients: bool) -> dict[str, float]:
@@ -94,9 +95,6 @@ def loss_of(outputs: PyTree) -> float | None:
     return loss if math.isfinite(loss) else None
 
 
-CHUNK = 512  # test examples scored at once: a whole test split may not fit in a device's memory
-
-
 def train_briefly(
     workload: TrainWorkload, program: Program, data: Dataset, *, steps: int, batch: int, seed: int
 ) -> dict[str, float]:
@@ -115,7 +113,7 @@ def train_briefly(
     metrics: dict[str, PyTree] = {}
     with jax.set_mesh(program.mesh):
         state = program.init(jax.random.PRNGKey(seed))
-        call = ProcessGroup.of_mesh(program.mesh).after_barrier(program.step)
+        call = members_of(program.mesh).after_barrier(program.step)
         in_flight = InFlight(run_ahead(program.mesh.local_devices))
         for step in range(steps):
             epoch, position = divmod(step, examples // batch)

@@ -22,7 +22,7 @@ from jaxbench.core.schema import StepWork, Verdict
 from jaxbench.core.workload import PyTree
 from jaxbench.measure.reference import MOST_STEPS
 from jaxbench.parallel import multihost
-from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.group import members_of
 from jaxbench.workloads.levers import is_frozen
 
 STEPS = 8  # the period of a step that skips its work, or collects gradients, is mostly 2 or 4
@@ -36,15 +36,20 @@ Shards = dict[str, list[np.ndarray]]  # host copies by path
 
 
 def watch(
-    program: Program, call: Call, key: Any, batch_of: Callable[[int], PyTree], work: StepWork,
-    *, clock: Callable[[], float] = time.perf_counter,
-) -> StepWork:  # fmt: skip
+    program: Program,
+    call: Call,
+    key: Any,
+    batch_of: Callable[[int], PyTree],
+    work: StepWork,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
+) -> StepWork:
     """`work` with the parameters that change in the first steps of a fresh state.
 
     call: the compiled step, which may donate its state. key: of `program.init`. batch_of: number of a step -> the batch
     that it takes, on the devices. clock: seconds.
     """
-    call, members = ProcessGroup.of_mesh(program.mesh).after_barrier(call), ProcessGroup.of_mesh(program.mesh)
+    call, members = members_of(program.mesh).after_barrier(call), members_of(program.mesh)
     changed: set[str] = set()
     steps = changing = first = last = 0
     with program.context():
@@ -124,10 +129,10 @@ def with_effect(program: Program, call: Call, key: Any, batch: Mapping[str, jax.
         del state
     if not others or large:
         return work
-    call = ProcessGroup.of_mesh(program.mesh).after_barrier(call)
+    call = members_of(program.mesh).after_barrier(call)
 
     def differs(changed: Mapping[str, jax.Array]) -> bool:
-        return ProcessGroup.of_mesh(program.mesh).broadcast(_outcome(program, call, key, {**batch, **changed}) != plain)
+        return members_of(program.mesh).broadcast(_outcome(program, call, key, {**batch, **changed}) != plain)
 
     plain = _outcome(program, call, key, batch)
     if not differs(others):

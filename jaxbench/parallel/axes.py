@@ -31,6 +31,9 @@ PIPELINED = ("data", "fsdp", "stage", "tensor")
 LIES_ON = {"heads": "tensor", "hidden": "tensor", "vocab": "tensor", "experts": "expert"}
 Sizes = Mapping[str, int]
 
+# The axes that `meshes` combines: with a pipeline, and without. A typed mesh may have more.
+TOGETHER = (("data", "stage", "tensor"), ("data", "fsdp", "tensor"))
+
 
 def parse(text: str) -> dict[str, int]:
     """ "data=2,tensor=4" -> {"data": 2, "tensor": 4}, in the order of AXES. Raises UserError."""
@@ -83,10 +86,6 @@ def splits(partition: Partition | None, axis: str) -> bool:
 def batch_parts(sizes: Sizes) -> int:
     """The number of parts that a mesh splits the batch into."""
     return math.prod(size for name, size in sizes.items() if AXES.get(name))
-
-
-# The axes that `meshes` combines: with a pipeline, and without. A typed mesh may have more.
-TOGETHER = (("data", "stage", "tensor"), ("data", "fsdp", "tensor"))
 
 
 def meshes(devices: int) -> list[dict[str, int]]:

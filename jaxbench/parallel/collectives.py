@@ -38,6 +38,14 @@ from jaxbench.machine.mesh import AXES, grid, groups
 from jaxbench.parallel import multihost
 from jaxbench.workloads.cases import CollectiveWorkload
 
+DIVIDES = ("all_gather", "reduce_scatter", "all_to_all")  # a buffer has one part for each device
+SUMS = ("all_reduce", "reduce_scatter")
+# A device's values repeat with this period, so that drawing a gigabyte costs no more than a copy. It is a prime, so
+# that neighbouring parts of a buffer differ, whatever their length.
+PERIOD = 65_521
+LARGEST = 7  # small, so that many devices can add up exactly in 8 to 11 bits
+BLOCK = 2**22  # elements compared at once
+
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
@@ -84,10 +92,6 @@ def loop(step: Callable[[PyTree, PyTree], tuple[PyTree, None]]) -> Callable[[PyT
         return jax.lax.fori_loop(0, count, lambda _, carried: step(carried, batch)[0], state)
 
     return iterate
-
-
-DIVIDES = ("all_gather", "reduce_scatter", "all_to_all")  # a buffer has one part for each device
-SUMS = ("all_reduce", "reduce_scatter")
 
 
 def payload(workload: CollectiveWorkload, n: int) -> int:
@@ -232,13 +236,6 @@ def _count_wrong_on_devices(
                 expected = segments(op, members, rank, result.size // len(place_of))
                 wrong += count_wrong(np.asarray(shards.pop(place).data), expected, seed, largest)
     return wrong
-
-
-# A device's values repeat with this period, so that drawing a gigabyte costs no more than a copy. It is a prime, so
-# that neighbouring parts of a buffer differ, whatever their length.
-PERIOD = 65_521
-LARGEST = 7  # small, so that many devices can add up exactly in 8 to 11 bits
-BLOCK = 2**22  # elements compared at once
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ from jaxbench.workloads import rng_keys, sharding_context
 
 AXIS = "data"
 WRITTEN_OUT = "shard_map"  # the equivalent of the others with explicit collectives
+BUCKET_BYTES = 4 * 2**20  # PyTorch's 25 MiB would put most of this package's models into one bucket
 
 
 def on_device(
@@ -101,9 +102,6 @@ def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any, *, whole_batch
         load=lambda state: multihost.put(state, whole, may_alias=False),
         keys=rng_keys.keys_of_parts(mesh.size) if by_parts else None,
     )
-
-
-BUCKET_BYTES = 4 * 2**20  # PyTorch's 25 MiB would put most of this package's models into one bucket
 
 
 def build_reduction(workload: TrainWorkload, devices: list[jax.Device], way: str, dtype: str | None = None) -> Program:

@@ -41,6 +41,7 @@ ELEMENTWISE = frozenset(
 )
 # To one number they become a sum over devices, which costs almost nothing; along an axis they need whole arrays.
 REDUCTIONS = frozenset(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or"))
+WHOLE = PartitionSpec()
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,6 @@ def unused_gradients(workload: TrainWorkload, canonical: TrainState) -> frozense
     # JAX's own removal of dead code, as XLA will do it. The gradients are the first arguments.
     _, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
     return frozenset(place for place, _ in enumerate(jax.tree.leaves(canonical.params)) if not used[place])
-
-
-WHOLE = PartitionSpec()
 
 
 @dataclass(frozen=True, kw_only=True)

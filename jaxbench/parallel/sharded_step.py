@@ -37,6 +37,7 @@ from jaxbench.workloads.levers import not_frozen
 
 # The axes over which the backward pass repeats communication instead of storing its result.
 AGAIN = {"fsdp", "context"}
+_REMAT = ("checkpoint", "remat2", "remat")  # the primitive's names in several versions of JAX
 
 
 def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, sequence: bool = False) -> Program:
@@ -303,9 +304,6 @@ def both(*all_bounds: CollectiveBounds) -> CollectiveBounds:
         for kind, (least, most) in bounds.items():
             add(total, kind, least, most)
     return total
-
-
-_REMAT = ("checkpoint", "remat2", "remat")  # the primitive's names in several versions of JAX
 
 
 def keeping_recomputation(function: Callable[..., PyTree]) -> Callable[..., PyTree]:

@@ -42,6 +42,8 @@ from jaxbench.workloads.jaxprs import reached
 from jaxbench.workloads.models import attention
 
 OUTER, BLOCKS = "outer", "blocks"
+AXIS = "stage"
+_COLUMNS = ("kind", "micro_batch", "chunk", "input", "gradient", "keep", "comes_input", "comes_gradient")
 
 
 class PipelineLayout:
@@ -244,10 +246,6 @@ class SplitVjp:
 
     def _vjp(self, params: PyTree, x: jax.Array, given: tuple[PyTree, ...]) -> tuple[jax.Array, PyTree]:
         return jax.vjp(lambda params, x: self._function(params, x, *given), params, x)
-
-
-AXIS = "stage"
-_COLUMNS = ("kind", "micro_batch", "chunk", "input", "gradient", "keep", "comes_input", "comes_gradient")
 
 
 class Stage:

@@ -42,9 +42,15 @@ class WorkerError(Exception):
     """
 
     def __init__(
-        self, reason: str, *, stage: str = "measure", detail: str = "", alive: bool = True,
-        unsupported: bool = False, refused: bool = False,
-    ):  # fmt: skip
+        self,
+        reason: str,
+        *,
+        stage: str = "measure",
+        detail: str = "",
+        alive: bool = True,
+        unsupported: bool = False,
+        refused: bool = False,
+    ):
         super().__init__(reason)
         self.stage, self.detail, self.alive = stage, detail, alive
         self.unsupported, self.refused = unsupported, refused
@@ -334,20 +340,27 @@ def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundReco
         sharing[cpu].append(record)
     groups = list(sharing.values())
     merged_round = dataclasses.replace(
-        rounds[0], checks=_checks([each.checks for each in rounds]),
+        rounds[0],
+        checks=_checks([each.checks for each in rounds]),
         process_block_s=tuple(each.block_s for each in rounds),
-        compilations=max(each.compilations for each in rounds), cpus=sum(those[0].cpus for those in groups),
+        compilations=max(each.compilations for each in rounds),
+        cpus=sum(those[0].cpus for those in groups),
         steal_s=_over(sum, [_by_block(statistics.mean, those, "steal_s") for those in groups]),
         others_s=_over(sum, [_others_s(those) for those in groups]),
         throttled_s=_by_block(max, rounds, "throttled_s"),  # one quota stops all of them together
-        switches=tuple(map(int, _by_block(sum, rounds, "switches"))), cpu_s=_by_block(sum, rounds, "cpu_s"),
+        switches=tuple(map(int, _by_block(sum, rounds, "switches"))),
+        cpu_s=_by_block(sum, rounds, "cpu_s"),
         waits=tuple(map(int, _by_block(sum, rounds, "waits"))),
         faults=tuple(map(int, _by_block(sum, rounds, "faults"))),
-        system_s=_by_block(sum, rounds, "system_s"), **_device_speeds(rounds),
-        block_s=_by_block(max, rounds, "block_s"), double_block_s=_by_block(max, rounds, "double_block_s"),
-        warmup_block_s=_by_block(max, rounds, "warmup_block_s"), loop_s=_by_block(max, rounds, "loop_s"),
-        double_loop_s=_by_block(max, rounds, "double_loop_s"), probe_s=_by_block(max, rounds, "probe_s"),
-    )  # fmt: skip
+        system_s=_by_block(sum, rounds, "system_s"),
+        **_device_speeds(rounds),
+        block_s=_by_block(max, rounds, "block_s"),
+        double_block_s=_by_block(max, rounds, "double_block_s"),
+        warmup_block_s=_by_block(max, rounds, "warmup_block_s"),
+        loop_s=_by_block(max, rounds, "loop_s"),
+        double_loop_s=_by_block(max, rounds, "double_loop_s"),
+        probe_s=_by_block(max, rounds, "probe_s"),
+    )
     merged_round.validate()  # `replace` does not, and the blocks come from other processes
     return merged_round
 

@@ -78,9 +78,13 @@ class _Server:
         command = [sys.executable, "-P", "-m", __name__, str(its.fileno()), *modules]
         with its:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                env=dict(environment), pass_fds=[its.fileno()],
-            )  # fmt: skip
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=dict(environment),
+                pass_fds=[its.fileno()],
+            )
         self._threads: int | None = None  # None: it may still import, and its answer is read at the first fork
 
     def fork(self, module: str, stderr: int) -> Forked | None:

@@ -48,11 +48,6 @@ class ProcessGroup:
             return cls()
         return cls(tuple(sorted({device.process_index for device in devices})))
 
-    @classmethod
-    def of_mesh(cls, mesh: jax.sharding.Mesh) -> ProcessGroup:
-        """The processes that run a program on this mesh."""
-        return cls.of(list(mesh.devices.flat))
-
     @property
     def alone(self) -> bool:
         return len(self.processes) == 1
@@ -142,6 +137,11 @@ class ProcessGroup:
                 limit = f"within {BARRIER_LIMIT_S:.0f} s at the point where the others wait for it"
                 raise TimeoutError(f"process {missing[0]} did not arrive {limit}") from error
             raise
+
+
+def members_of(mesh: jax.sharding.Mesh) -> ProcessGroup:
+    """The processes that run a program on this mesh."""
+    return ProcessGroup.of(list(mesh.devices.flat))
 
 
 def join_co_runners(place: Position) -> ProcessGroup:

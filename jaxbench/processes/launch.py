@@ -181,9 +181,12 @@ def _not_all(launch: Position) -> UserError:
 
 
 def take_part(
-    launch: Position, lead: Callable[[Followers], int], say: Callable[[], HostFacts], experiment: str,
+    launch: Position,
+    lead: Callable[[Followers], int],
+    say: Callable[[], HostFacts],
+    experiment: str,
     alone: Callable[[], AbstractContextManager[None]],
-) -> int:  # fmt: skip
+) -> int:
     """Leads the launch or follows process 0. Returns the exit code of process 0. Raises UserError.
 
     say: returns the facts of this process; see `facts`. experiment: its path on this host. alone: a context that holds
@@ -445,12 +448,16 @@ def facts(launch: Position, machine: Machine, experiment: str, config: ConfigDic
     count = machine["devices"]
     one = machine["platform"] != "cpu" and launch.device is not None and launch.device < count
     return HostFacts(
-        host=socket.gethostname(), order=tuple(machine["free_cores"]), cpu_quota=machine["cpu_quota"],
+        host=socket.gethostname(),
+        order=tuple(machine["free_cores"]),
+        cpu_quota=machine["cpu_quota"],
         device=launch.device if one and count > 1 else None,
         devices=messages.Devices(kind=machine["device_kind"], count=1 if one else count),
-        versions={**machine["versions"], "python": machine["python"]}, source=machine["source_sha256"],
-        experiment=discovery.digest(experiment), config=flatten(config_lib.plain(config)),
-    )  # fmt: skip
+        versions={**machine["versions"], "python": machine["python"]},
+        source=machine["source_sha256"],
+        experiment=discovery.digest(experiment),
+        config=flatten(config_lib.plain(config)),
+    )
 
 
 def all_hosts(followers: Followers, machine: Machine, experiment: str, config: ConfigDict) -> Machine:

@@ -278,8 +278,19 @@ class Explain(Request[Explained]):
 
 
 REQUESTS: tuple[type[Request], ...] = (
-    Prepare, PrepareAgain, Pace, Round, Compile, CompileFor, RunWithin, Profile, Describe, Try, Refer, Explain,
-)  # fmt: skip
+    Prepare,
+    PrepareAgain,
+    Pace,
+    Round,
+    Compile,
+    CompileFor,
+    RunWithin,
+    Profile,
+    Describe,
+    Try,
+    Refer,
+    Explain,
+)
 
 
 class LaunchMessage(Message):
@@ -365,8 +376,19 @@ class Ended(OfChild):
 
 
 LAUNCH_MESSAGES: tuple[type[LaunchMessage], ...] = (
-    Beat, Join, Joined, HostFacts, Unfit, Start, Send, LetGo, Kill, Exit, Answered, Ended,
-)  # fmt: skip
+    Beat,
+    Join,
+    Joined,
+    HostFacts,
+    Unfit,
+    Start,
+    Send,
+    LetGo,
+    Kill,
+    Exit,
+    Answered,
+    Ended,
+)
 
 
 def line_of(message: Message) -> Fields:

@@ -22,6 +22,9 @@ T = TypeVar("T")
 Decoder = Callable[[object], object]
 JsonObject = dict[str, object]
 SHA256 = "sha256"  # the field of a document that holds its own hash
+_MOST = 1e100  # sums, squares and ratios of numbers with limits are finite, too
+_WORDS = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
+_ACCEPTED: dict[object, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,6 @@ NonNegative = Annotated[float, Range(least=0)]
 Finite = Annotated[float, Range()]
 Count = Annotated[int, Range(least=0)]
 AtLeastOne = Annotated[int, Range(least=1)]
-_MOST = 1e100  # sums, squares and ratios of numbers with limits are finite, too
-_WORDS = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
-_ACCEPTED: dict[object, tuple[type, ...]] = {float: (float, int), int: (int,), str: (str,), bool: (bool,)}
 
 
 def decode(kind: type[T], value: object) -> T:

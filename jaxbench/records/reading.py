@@ -193,9 +193,19 @@ def read_arrays(path: Path, decoded: Callable[[Any], T], advice: str) -> T:
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror or error}): {advice}") from error
     except (
-        zipfile.BadZipFile, zlib.error, EOFError, LookupError, TypeError, ValueError, AttributeError, SyntaxError,
-        OverflowError, MemoryError, NotImplementedError, RuntimeError,
-    ) as error:  # fmt: skip
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        SyntaxError,
+        OverflowError,
+        MemoryError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         raise damaged(path, error, advice) from error
 
 

@@ -26,6 +26,7 @@ from jaxbench.report.page import Picture
 from jaxbench.report.run_report import RunReport
 
 _FOLDER, _FIGURES = Path(__file__).with_name("figures"), "jaxbench.report.figures"
+KINDS = ("cases", "levers", "compiled")  # what a plan measures; "" are steps over device counts
 
 
 @functools.cache  # one report asks for it several times
@@ -71,9 +72,6 @@ def picture(name: str, svg: bytes, run: RunReport) -> Picture:
     """A drawn figure with its caption."""
     plot = figures()[name]
     return Picture(name=name, svg=svg, caption=f"{plot.caption} {plot.more(run) if plot.more else ''}".strip())
-
-
-KINDS = ("cases", "levers", "compiled")  # what a plan measures; "" are steps over device counts
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,15 @@ from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
 
 NOTE = f"Every row: {MARK}. Memory is per device: arguments, results and scratch; shared bytes count once."
 ANY = table.Kind.TRAINING | table.Kind.CASES
+COLLECTIVES = (
+    Column("collective", "kind", kind=TEXT),
+    Column("mesh axis", "axis", kind=TEXT),
+    Column("group", lambda each: each.group or None),
+    Column("operands", "count"),
+    Column("bytes", "bytes", "{:,}".format),
+    Column("bytes of metrics", "scalar_bytes", "{:,}".format),
+    Column("sent by a device", "wire_bytes", "{:,}".format),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,15 +102,6 @@ def _good(value: object) -> str:
     return "ok" if value is True or value == "compiled" else "no"
 
 
-COLLECTIVES = (
-    Column("collective", "kind", kind=TEXT),
-    Column("mesh axis", "axis", kind=TEXT),
-    Column("group", lambda each: each.group or None),
-    Column("operands", "count"),
-    Column("bytes", "bytes", "{:,}".format),
-    Column("bytes of metrics", "scalar_bytes", "{:,}".format),
-    Column("sent by a device", "wire_bytes", "{:,}".format),
-)
 # Other people's scripts read the file by position: new columns come last.
 COLUMNS = (
     Column("point", "name", on=ANY, kind=TEXT, terminal=ALWAYS),
@@ -120,15 +120,29 @@ COLUMNS = (
     Column("fits", "fits", lambda fits: "yes" if fits else "NO", on=ANY, style=_good, terminal=ALWAYS),
     Column("collectives", _of_record(lambda record: compiled.describe_collectives(record.collectives))),
     Column("bytes", _of_record(lambda record: sum(each.bytes for each in record.collectives))),
-    Column("wire_bytes", lambda row: row.record and row.wire_bytes, shown=_sent, on=ANY, heading="sent per step",
-           terminal=ALWAYS),
+    Column(
+        "wire_bytes",
+        lambda row: row.record and row.wire_bytes,
+        shown=_sent,
+        on=ANY,
+        heading="sent per step",
+        terminal=ALWAYS,
+    ),
     # The names of these two are older than the words on the page; readers of the file know them.
-    Column("closed_form", "right", lambda right: "equal" if right else "DIFFERS", on=ANY, heading="expected bytes",
-           kind=TEXT, style=_good, terminal=ALWAYS),
+    Column(
+        "closed_form",
+        "right",
+        lambda right: "equal" if right else "DIFFERS",
+        on=ANY,
+        heading="expected bytes",
+        kind=TEXT,
+        style=_good,
+        terminal=ALWAYS,
+    ),
     Column("closed_form_reason", lambda row: row.record and row.why),
     Column("parameters", "record.parameters"),
     Column("flops", "record.flops"),
     Column("product_flops", "record.product_flops"),
     Column("compile_s", "record.compile_s", "{:.1f} s".format, on=ANY, heading="compile", terminal=2),
     Column("note", lambda row: MARK),  # in every line, because a line may be copied without the file's name
-)  # fmt: skip
+)

@@ -22,6 +22,18 @@ _SPENT = {"ms per step": NUMBER, "% of the step": NUMBER}
 _GATES = {True: "passed", False: "refused", None: "cannot tell"}
 _CHECKS = {True: "ok", False: "not ok", None: "unchecked"}
 _GOOD = {"passed": "ok", "cannot tell": "unchecked", "ok": "ok"}
+COLLECTIVES = (
+    Column("collective", "kind", kind=TEXT, definition="the-collectives-check"),
+    Column("count", "count"),
+    Column("bytes", "bytes"),
+    Column("bytes of scalars", "scalar_bytes"),
+)
+_PHASES = ("trace", "lower", "compile", "first_run")
+_MEMORY = ("argument", "output", "temp", "alias", "peak")
+# In units of the drawing, which the style sheet scales to the page. EDGE: from the border, so that no mark is cut.
+WIDTH, HEIGHT, EDGE = 1000, 150, 8
+SPEED = 50  # the height of the band of the machine's speed
+LONGEST = 2.0  # a block that takes longer than this many medians is drawn at the upper edge
 
 
 def _style(word: str) -> str:
@@ -48,12 +60,6 @@ CHECKS = (
     Column("limit", "limit", _small),
     Column("reason", "reason", kind=FOLD),
 )
-COLLECTIVES = (
-    Column("collective", "kind", kind=TEXT, definition="the-collectives-check"),
-    Column("count", "count"),
-    Column("bytes", "bytes"),
-    Column("bytes of scalars", "scalar_bytes"),
-)
 SAMPLES = (
     Column("round", "round", definition="raw-samples-recordsjsonl"),
     Column("K", "steps"),
@@ -73,11 +79,16 @@ def fold(row: Row, points: int) -> Fold:
     shown = point.every_round[: max(3, RAW_ROUNDS // max(1, points))]  # at least 3, even among thousands of points
     inconclusive = [f"cannot tell: {row.why}"] if row.verdict == "cannot tell" else []
     return Fold(
-        name=point.point, state=row.state, reason=point.reason or refusal,
-        detail=point.failure.detail if point.failure is not None else "", tables=tuple(_tables(row)),
-        notes=(*row.notes, *filter(None, [row.peak_note]), *inconclusive), strip=timeline(point.every_round),
-        raw=fill(SAMPLES, shown), hidden=len(point.every_round) - len(shown),
-    )  # fmt: skip
+        name=point.point,
+        state=row.state,
+        reason=point.reason or refusal,
+        detail=point.failure.detail if point.failure is not None else "",
+        tables=tuple(_tables(row)),
+        notes=(*row.notes, *filter(None, [row.peak_note]), *inconclusive),
+        strip=timeline(point.every_round),
+        raw=fill(SAMPLES, shown),
+        hidden=len(point.every_round) - len(shown),
+    )
 
 
 def _tables(row: Row) -> Iterator[Table]:
@@ -128,14 +139,11 @@ def _training_facts(row: Row, record: PointRecord) -> list[tuple[str, str]]:
         ("compiler's FLOPs per step", _maybe(passport.compiler_flops_per_step)),
         ("matmul FLOPs in the compiled program", _maybe(passport.product_flops_per_step)),
         *([] if moved is None else [("compiler's bytes per step", f"{moved:.4g}")]),
-        ("collectives", "your own step: listed, not judged") if expected is None
+        ("collectives", "your own step: listed, not judged")
+        if expected is None
         else ("gradient bytes reduced", f"{row.gradient_bytes:,} (expected {expected:,})"),
         ("device", f"{record.device_kind} ({record.platform}), {record.processes} process(es)"),
-    ]  # fmt: skip
-
-
-_PHASES = ("trace", "lower", "compile", "first_run")
-_MEMORY = ("argument", "output", "temp", "alias", "peak")
+    ]
 
 
 def memory_size(value: int | None) -> str:
@@ -178,12 +186,6 @@ def _of_profile(record: ProfileRecord) -> str:
         f"collective or copy counts only while no operation computes. {record.trace} opens in Perfetto; for "
         "TensorBoard, install xprof and pass the folder profiles as --logdir."
     )
-
-
-# In units of the drawing, which the style sheet scales to the page. EDGE: from the border, so that no mark is cut.
-WIDTH, HEIGHT, EDGE = 1000, 150, 8
-SPEED = 50  # the height of the band of the machine's speed
-LONGEST = 2.0  # a block that takes longer than this many medians is drawn at the upper edge
 
 
 def timeline(rounds: Sequence[RoundRecord]) -> Timeline | None:

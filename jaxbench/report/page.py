@@ -24,6 +24,10 @@ from jaxbench.command_form import as_typed
 from jaxbench.report.table import Table
 from jaxbench.texts import visible
 
+SHORTFALLS = 6  # how many sentences on shortfalls are shown
+NOTES = 5  # how many sentences of all other sections are shown together; the page has all
+_PREFIX = "def-"  # starts the ids of definitions on a page, because figures have ids, too
+
 
 class Purpose(enum.Enum):
     """The purpose of a section."""
@@ -167,10 +171,13 @@ def render(page: Page) -> str:
 def template(name: str) -> jinja2.Template:
     """One of this package's templates. Values are escaped unless the template marks them as safe."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("jaxbench.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.PackageLoader("jaxbench.report", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,  # by default a misspelled name prints nothing
         finalize=lambda value: visible(value) if type(value) is str else value,  # markup is a class of its own
-    )  # fmt: skip
+    )
     return environment.get_template(name)
 
 
@@ -190,10 +197,6 @@ def inline(svg: bytes, name: str) -> str:
 def pretty(value: object) -> str:
     """The value as indented JSON."""
     return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
-
-
-SHORTFALLS = 6  # how many sentences on shortfalls are shown
-NOTES = 5  # how many sentences of all other sections are shown together; the page has all
 
 
 def show(page: Page, console: Console) -> None:
@@ -234,9 +237,6 @@ def section(heading: str, sentences: Sequence[str], console: Console) -> None:
     """Prints sentences under a heading."""
     console.print(Text(heading, style="bold"))
     console.print(*(Padding(Text(sentence), (0, 0, 0, 2)) for sentence in sentences), sep="")
-
-
-_PREFIX = "def-"  # starts the ids of definitions on a page, because figures have ids, too
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -232,10 +232,12 @@ class RunReport:
         peaks = any(row.peak_share.known for row in self.rows)
         note = f"{RATIOS * (self.kind == ARMS)}{legend(self.rows)}{PEAKS * peaks}"
         return table.fill(
-            columns.on(kind, view=self.view, unit=unit(self.rows)), rows, note=note,
+            columns.on(kind, view=self.view, unit=unit(self.rows)),
+            rows,
+            note=note,
             group=lambda row: tuple(getattr(row.point, name) for name in group),
             soft=lambda row: row.point.oversubscribed,
-        )  # fmt: skip
+        )
 
     def sentences(self) -> dict[str, Sequence[str]]:
         """The page's sentences by heading of `page.HEADINGS`. A list may be empty."""
@@ -298,10 +300,17 @@ class RunReport:
         """The run's page."""
         card = [("Machine profile", self.card)] if self.card is not None and self.kind == CASES else []
         return Page(
-            name=self.experiment, heading=self.title, headlines=self.headlines, pictures=pictures, table=self.table(),
-            brief=self.brief(), definition=self.definition, sections=self.sections(), folds=self.folds(),
+            name=self.experiment,
+            heading=self.title,
+            headlines=self.headlines,
+            pictures=pictures,
+            table=self.table(),
+            brief=self.brief(),
+            definition=self.definition,
+            sections=self.sections(),
+            folds=self.folds(),
             sources=[("Manifest", self.manifest), ("Config", self.config), *card],
-        )  # fmt: skip
+        )
 
 
 def find(run: RunFolder) -> RunReport:

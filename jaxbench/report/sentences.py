@@ -22,6 +22,9 @@ from jaxbench.records.manifest import Auto, LookEntry, Manifest
 from jaxbench.statistics.looks import HALF_WIDTH
 from jaxbench.statistics.timing import MOST_TAKEN
 
+SLACK = 1.25  # the page's intervals may be wider by this factor: it may refuse a row, or have a calibrated spread
+GOAL = f"{100 * HALF_WIDTH:.0f} points"
+
 
 def load_warnings(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[str]:
     """Warnings about contention with other programs during the run; [] without any."""
@@ -100,10 +103,6 @@ def taken(states: Sequence[gates.Load]) -> str:
     of_several = " (median over points)" if len(states) > 1 else ""
     unknown = "" if values["steal"] else "; the hypervisor's share is not reported"
     return f"{' and '.join(clauses)} of its CPUs' time{of_several}{unknown}" if clauses else ""
-
-
-SLACK = 1.25  # the page's intervals may be wider by this factor: it may refuse a row, or have a calibrated spread
-GOAL = f"{100 * HALF_WIDTH:.0f} points"
 
 
 def of_rounds(

@@ -36,6 +36,9 @@ _STYLES = dict.fromkeys(_ALARMS, "bold red") | dict.fromkeys(("ok", "passed", "g
 _STYLES |= dict.fromkeys(("missing", "partial", "unchecked", "refused", "doubtful"), "yellow")
 _STYLES |= dict.fromkeys(("unsupported", "unknown"), "dim")
 
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, ""))
+
 
 class Position(enum.IntEnum):
     """The part of a displayed table that a column belongs to. Within a part, columns keep the order of declaration."""
@@ -255,17 +258,23 @@ def fill(
     keys = [group(row) if group is not None else None for row in rows]
     lines = [
         TableRow(
-            cells=tuple(full[n][at] for at in used), brief=tuple(brief[n][at] for at in used),
-            first=group is not None and (n == 0 or keys[n] != keys[n - 1]), soft=soft is not None and soft(row),
-        ) for n, row in enumerate(rows)
-    ]  # fmt: skip
+            cells=tuple(full[n][at] for at in used),
+            brief=tuple(brief[n][at] for at in used),
+            first=group is not None and (n == 0 or keys[n] != keys[n - 1]),
+            soft=soft is not None and soft(row),
+        )
+        for n, row in enumerate(rows)
+    ]
     return Table(columns=tuple(columns[at] for at in used), lines=tuple(lines), note=note)
 
 
 def plain(
-    headings: Mapping[str, str], rows: Iterable[tuple[str | Cell, ...]], *,
-    first: Callable[..., bool] = lambda row: False, note: str = "",
-) -> Table:  # fmt: skip
+    headings: Mapping[str, str],
+    rows: Iterable[tuple[str | Cell, ...]],
+    *,
+    first: Callable[..., bool] = lambda row: False,
+    note: str = "",
+) -> Table:
     """A table of texts. headings: {column name: kind}. first: whether a row begins a group."""
     columns = tuple(Column(name, kind=kind, terminal=ALWAYS) for name, kind in headings.items())
     lines = tuple(TableRow(cells=row, first=first(row)) for row in rows)
@@ -323,10 +332,6 @@ def _written(value: object) -> str:
     if isinstance(value, str):
         return as_cell(value)
     return f"{value:.9g}" if isinstance(value, float | np.floating) else str(value)
-
-
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-_SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, ""))
 
 
 def milliseconds(estimate: Estimate) -> str:

@@ -46,6 +46,15 @@ from jaxbench.statistics import turns
 SPREAD = "spread.json"  # in a run folder
 CALIBRATED, ASSUMED_KIND = "calibrated", "assumed"
 
+# A percentile at 2.5 % then has 50 samples outside it, so its own error is small next to the width of the interval.
+DRAWS = 2000
+MIN_ROUNDS = 5  # with fewer rounds, no resampling covers 95 %
+MIN_PROCESSES = 3  # with at least this many, the data themselves show how processes differ
+# Optional stopping makes intervals too narrow: a run that stops once an interval is narrow often stops when chance made
+# it too narrow. Widened by this factor, its intervals cover 95 % again (benchmarks/interval_coverage.py,
+# docs/STATISTICS.md).
+OPTIONAL_STOPPING = 1.1
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunVariance:
@@ -88,14 +97,6 @@ def autocorrelation(values: np.ndarray) -> float:
     return float(apart[1:] @ apart[:-1]) / total if total > 0 else 0.0
 
 
-# A percentile at 2.5 % then has 50 samples outside it, so its own error is small next to the width of the interval.
-DRAWS = 2000
-MIN_ROUNDS = 5  # with fewer rounds, no resampling covers 95 %
-MIN_PROCESSES = 3  # with at least this many, the data themselves show how processes differ
-# Optional stopping makes intervals too narrow: a run that stops once an interval is narrow often stops when chance made
-# it too narrow. Widened by this factor, its intervals cover 95 % again (benchmarks/interval_coverage.py,
-# docs/STATISTICS.md).
-OPTIONAL_STOPPING = 1.1
 Unit = Any  # a unit of resampling, hashable and ordered: (session, round) in a run
 
 
@@ -163,9 +164,15 @@ class BootstrapSamples:
     """
 
     def __init__(
-        self, units: Iterable[Unit], workers: Iterable[tuple[Unit, str]] = (), *, spread: RunVariance = ASSUMED,
-        draws: int = DRAWS, seed: int = 0, auto_rounds: bool = False,
-    ):  # fmt: skip
+        self,
+        units: Iterable[Unit],
+        workers: Iterable[tuple[Unit, str]] = (),
+        *,
+        spread: RunVariance = ASSUMED,
+        draws: int = DRAWS,
+        seed: int = 0,
+        auto_rounds: bool = False,
+    ):
         """workers: (unit, process that measured a point in it). Units that share a process belong together; without
         workers, all units are of one process. draws: the number of bootstrap samples. auto_rounds: whether the
         intervals decided how many rounds to take.

@@ -82,9 +82,12 @@ class Look:
         known = round(self.half_width, 5) if math.isfinite(self.half_width) else None
         point, rounds = (self.claims[0].point, self.claims[0].rounds) if self.claims else ("", 0)
         return {
-            "rounds": rounds, "ended": self.ended, "half_width": known, "point": point if known else "",
+            "rounds": rounds,
+            "ended": self.ended,
+            "half_width": known,
+            "point": point if known else "",
             "spent_s": round(self.spent_s, 3),
-        }  # fmt: skip
+        }
 
 
 def look(plan: Plan, records: Iterable[Record], *, sets: int, failed: Collection[str] = ()) -> Look:
@@ -159,9 +162,13 @@ class Times:
     """The logarithm of the time of each point in each round, and how rounds depend on each other."""
 
     def __init__(
-        self, points: Mapping[str, Mapping[str, Any]], values: Mapping[str, Mapping[Unit, float]],
-        workers: Iterable[tuple[Unit, str]], spent_s: float, work: Mapping[str, float] = MappingProxyType({}),
-    ):  # fmt: skip
+        self,
+        points: Mapping[str, Mapping[str, Any]],
+        values: Mapping[str, Mapping[Unit, float]],
+        workers: Iterable[tuple[Unit, str]],
+        spent_s: float,
+        work: Mapping[str, float] = MappingProxyType({}),
+    ):
         """points: of the plan, by id. values: of each of them, by unit. work: of a step, where it is known."""
         self.points, self.values, self.spent_s, self.work = points, values, spent_s, work
         workers = dict.fromkeys(workers)

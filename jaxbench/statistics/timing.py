@@ -32,6 +32,9 @@ from jaxbench.statistics.bootstrap import (
 )
 
 CLOCK_LIMIT = 0.05  # a row gets a note if its two clocks differ by more than this relative difference
+MOST_TAKEN = 0.05  # a round is contended if others or the hypervisor took more than this share of its CPUs' time
+TICKS_S = 0.03  # three ticks of the kernel's clock that counts others' time on a CPU: less may be its rounding
+LEAST_LEFT = 10  # rounds that each claiming point must keep; else contention is the normal state of the machine
 
 
 class TimedPoint(Protocol):
@@ -161,12 +164,19 @@ def measure(point: TimedPoint, draws: BootstrapSamples, *, examples: float) -> T
     ratio = _clock_ratio(point, draws, value, inside)
     spread = samples.std(ddof=1) / samples.mean() if len(samples) > 1 else math.nan
     return Timing(
-        samples=len(samples), rounds=len(rounds), step_s=step_s, step_s_p95=float(np.percentile(samples, 95)),
+        samples=len(samples),
+        rounds=len(rounds),
+        step_s=step_s,
+        step_s_p95=float(np.percentile(samples, 95)),
         processes=min(draws.processes(point.units), len({each.worker for each in point.rounds})),
-        step_s_cv=float(spread), examples_per_s=step_s.under(examples), clock_ratio=ratio,
-        clock_note=_clock_note(ratio, value, float(np.median([r.steps for r in rounds]))), draws=draws,
-        step_draws=drawn, inside_draws=inside,
-    )  # fmt: skip
+        step_s_cv=float(spread),
+        examples_per_s=step_s.under(examples),
+        clock_ratio=ratio,
+        clock_note=_clock_note(ratio, value, float(np.median([r.steps for r in rounds]))),
+        draws=draws,
+        step_draws=drawn,
+        inside_draws=inside,
+    )
 
 
 def measure_loop(point: TimedPoint, timing: Timing) -> LoopTime:
@@ -268,11 +278,6 @@ def elapsed_s(rounds: Iterable[RoundRecord]) -> float:
             first, last = spans.get(session(each), (start, end))
             spans[session(each)] = (min(first, start), max(last, end))
     return sum(last - first for first, last in spans.values())
-
-
-MOST_TAKEN = 0.05  # a round is contended if others or the hypervisor took more than this share of its CPUs' time
-TICKS_S = 0.03  # three ticks of the kernel's clock that counts others' time on a CPU: less may be its rounding
-LEAST_LEFT = 10  # rounds that each claiming point must keep; else contention is the normal state of the machine
 
 
 def wall_s(about: RoundRecord) -> float:

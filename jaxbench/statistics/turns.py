@@ -332,9 +332,12 @@ def layout_of(process: bytes, sets: bool) -> Layout:
     weight = np.where(still, NOTHING_LASTS / still.sum(), (1 - NOTHING_LASTS) / (~still).sum())
     of_log = np.log(np.einsum("gii->gi", factor)).sum(axis=1)
     return Layout(
-        inverse=inverse, ones=ones, precision=precision, of_mean=covariance.sum(axis=(1, 2)) / count**2,
+        inverse=inverse,
+        ones=ones,
+        precision=precision,
+        of_mean=covariance.sum(axis=(1, 2)) / count**2,
         prior=np.log(weight) - of_log - np.log(precision) / 2,
-    )  # fmt: skip
+    )
 
 
 def variance_of_sum(factors: np.ndarray, process: np.ndarray, *, sets: bool) -> np.ndarray:

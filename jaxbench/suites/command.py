@@ -77,9 +77,16 @@ def last_line(log: Path) -> str:
 
 
 def measure(
-    words: tuple[str, ...], folder: Path, run: str, limit_s: float, *, late: str = "", launch: Launch,
-    clock: Callable[[], float], record: Callable[[str, str, float], None],
-) -> None:  # fmt: skip
+    words: tuple[str, ...],
+    folder: Path,
+    run: str,
+    limit_s: float,
+    *,
+    late: str = "",
+    launch: Launch,
+    clock: Callable[[], float],
+    record: Callable[[str, str, float], None],
+) -> None:
     """Runs a command into `folder / run`, and passes its (outcome, message, seconds) to `record`, also if interrupted.
 
     late: the message if its time runs out; "": the last line of its output.

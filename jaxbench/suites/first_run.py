@@ -181,9 +181,15 @@ def first_run(
                         record(SKIPPED, f"Not started: {late}", 0.0)
                     else:
                         command.measure(
-                            part.words, folder, part.run, limit_s, late=f"Stopped: {late}", launch=launch, clock=clock,
+                            part.words,
+                            folder,
+                            part.run,
+                            limit_s,
+                            late=f"Stopped: {late}",
+                            launch=launch,
+                            clock=clock,
                             record=record,
-                        )  # fmt: skip
+                        )
         finally:
             page.write(folder, document)
     page.show(document, console)

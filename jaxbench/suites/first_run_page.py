@@ -35,6 +35,20 @@ FIGURES = (
 )
 Document = Mapping[str, Any]
 
+# The question of each stage, in the order of the page.
+STAGES = {
+    "smoke": "Is every strategy right with every model?",
+    "machine": "Are the machine's own numbers possible?",
+    "scaling": "Are the scaling numbers possible?",
+    "profile": "Does a profile add up?",
+    "levers": "Does every other experiment on a training step run?",
+}
+_UNITS = {"machine": "cases"}  # what a stage's items count; "programs" in other stages
+_KINDS = {YES: "ok", NO: "no", CANNOT_TELL: "missing"}
+_OUTCOMES = {"done": "ok", "amiss": "no", "refused": "no", "broken": "no"}
+_NAMED = 3  # a line names at most this many runs; with more, the rest are counted
+_SENTENCES = 5  # an item shows at most this many reasons; the rest are counted
+
 
 def write(folder: Path, document: Document) -> None:
     """Writes `first-run.html` into `folder` from the document and the figures of its runs."""
@@ -111,19 +125,6 @@ def show(document: Document, console: Console) -> None:
                 console.print(Text(line, style="red" if word == NO else ""))
 
 
-# The question of each stage, in the order of the page.
-STAGES = {
-    "smoke": "Is every strategy right with every model?",
-    "machine": "Are the machine's own numbers possible?",
-    "scaling": "Are the scaling numbers possible?",
-    "profile": "Does a profile add up?",
-    "levers": "Does every other experiment on a training step run?",
-}
-_UNITS = {"machine": "cases"}  # what a stage's items count; "programs" in other stages
-_KINDS = {YES: "ok", NO: "no", CANNOT_TELL: "missing"}
-_OUTCOMES = {"done": "ok", "amiss": "no", "refused": "no", "broken": "no"}
-_NAMED = 3  # a line names at most this many runs; with more, the rest are counted
-_SENTENCES = 5  # an item shows at most this many reasons; the rest are counted
 Item = Mapping[str, Any]
 
 

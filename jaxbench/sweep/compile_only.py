@@ -38,9 +38,16 @@ LIMIT_S = 900.0  # for one compilation: a process that takes longer ends, and th
 
 
 def run(
-    experiment: str, config: ConfigDict, text: str, workdir: Path, console: Console, *, keep: bool = False,
-    options: Mapping[str, object] | None = None, limit_s: float = LIMIT_S,
-) -> None:  # fmt: skip
+    experiment: str,
+    config: ConfigDict,
+    text: str,
+    workdir: Path,
+    console: Console,
+    *,
+    keep: bool = False,
+    options: Mapping[str, object] | None = None,
+    limit_s: float = LIMIT_S,
+) -> None:
     """Compiles the points that the folder lacks for the target `text`. Raises UserError. An interrupt loses nothing.
 
     keep: also keep the compiled texts, in the files of `text_file`. options: further compiler options for all points.
@@ -61,9 +68,12 @@ def run(
         title = f"{config.experiment}: compiling {len(points)} points for {text} into {workdir}; nothing is run"
         console.print(title, highlight=False, soft_wrap=True)
         setup = Setup(
-            platform=target.platform, devices=target.devices, experiment=absolute(experiment),
-            config=config_lib.plain(config), worker=f"compile/{text}",
-        )  # fmt: skip
+            platform=target.platform,
+            devices=target.devices,
+            experiment=absolute(experiment),
+            config=config_lib.plain(config),
+            worker=f"compile/{text}",
+        )
         with SweepProgress(console, [("prepare", point.point) for point in todo]) as progress:
             # A program cannot use a part of a topology, so each device count has a process with a topology of its size.
             for devices in sorted({_devices(point) for point in todo}):
@@ -114,16 +124,24 @@ def _manifest(config: ConfigDict, target: Target, points: Sequence[plan.Placed])
         "versions": versions(),
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "plan": {
-            "measures": "compiled", "experiment": config.experiment, "platform": target.platform,
+            "measures": "compiled",
+            "experiment": config.experiment,
+            "platform": target.platform,
             "points": [point.to_json() for point in points],
         },
-    }  # fmt: skip
+    }
 
 
 def _compile(
-    folder: RunFolder, setup: Setup, points: Sequence[plan.Placed], progress: SweepProgress,
-    options: Mapping[str, object], limit_s: float, *, keep: bool,
-) -> None:  # fmt: skip
+    folder: RunFolder,
+    setup: Setup,
+    points: Sequence[plan.Placed],
+    progress: SweepProgress,
+    options: Mapping[str, object],
+    limit_s: float,
+    *,
+    keep: bool,
+) -> None:
     """Compiles the points of one device count, in a process that is replaced when a compiler ends it."""
     log = folder.path / "logs" / f"{setup.target.replace(':', '_')}.log"
     worker = Worker(setup, log)

@@ -41,9 +41,13 @@ class OngoingSweep:
     """
 
     def __init__(
-        self, job: SweepJob, progress: SweepProgress, points: Sequence[Placed], todo: dict[str, list[int]],
+        self,
+        job: SweepJob,
+        progress: SweepProgress,
+        points: Sequence[Placed],
+        todo: dict[str, list[int]],
         records: Sequence[schema.Record],
-    ):  # fmt: skip
+    ):
         self.records = [*records]
         rounds = [record for record in records if isinstance(record, RoundRecord)]
         self.job, self.progress, self.todo = job, progress, todo

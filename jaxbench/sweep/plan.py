@@ -23,6 +23,12 @@ from jaxbench.records.manifest import Machine
 # one round of one process and blocks of one step, which shows that no step recompiles.
 OVERSUBSCRIBED_ROUNDS = 1
 
+# Tried: a step has 25 fusions with the passes that can be named disabled, and 25 with them enabled.
+UNFUSED = (
+    "--config.lever.execution=unfused has no effect on a TPU, because its compiler has no fusion pass to disable: use "
+    "eager or jit."
+)
+
 
 class Placed(Protocol):
     """What the sweep must know of a point: the interface of `Point` and of a case's `Placement`."""
@@ -72,10 +78,18 @@ def make(settings: Settings, machine: Machine) -> list[Point]:
                     name = f"{strategy}/{scaling}/{devices}" + (f"/{arm.name}" if arm.name else "")
                     oversubscribed = machine["platform"] == "cpu" and devices > machine["cores"]
                     point = Point(
-                        point=name, strategy=strategy, scaling=scaling, devices=devices, global_batch=batch,
-                        oversubscribed=oversubscribed, arm=arm.name, levers=arm.levers, platform=machine["platform"],
-                        processes=processes[devices], memory_share=share,
-                    )  # fmt: skip
+                        point=name,
+                        strategy=strategy,
+                        scaling=scaling,
+                        devices=devices,
+                        global_batch=batch,
+                        oversubscribed=oversubscribed,
+                        arm=arm.name,
+                        levers=arm.levers,
+                        platform=machine["platform"],
+                        processes=processes[devices],
+                        memory_share=share,
+                    )
                     points.append(point)
     return points
 
@@ -108,13 +122,6 @@ def possible(arms: list[Arm], machine: Machine) -> list[Arm]:
     if not supported:
         raise UserError(UNFUSED)
     return supported
-
-
-# Tried: a step has 25 fusions with the passes that can be named disabled, and 25 with them enabled.
-UNFUSED = (
-    "--config.lever.execution=unfused has no effect on a TPU, because its compiler has no fusion pass to disable: use "
-    "eager or jit."
-)
 
 
 def arms_of(settings: Settings, strategy: str, devices: int) -> list[Arm]:

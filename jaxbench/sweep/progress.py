@@ -37,6 +37,12 @@ SILENT_S = 25.0  # CI services end jobs that print nothing for minutes; jaxbench
 
 # Lines of a terminal that the table of points leaves free: for its heading, its note and the bar.
 OTHER_LINES = 10
+NOTE = (
+    "Median over the rounds so far, with its 95 % confidence interval as if rounds were independent (<6 rounds: lowest "
+    "and highest). The report's intervals include process-to-process variation."
+)
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))  # any shorter time is in ns, too
+MANY = 10  # more points than these have a line in a log for each group
 
 
 @contextmanager
@@ -203,14 +209,6 @@ def format_s(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-NOTE = (
-    "Median over the rounds so far, with its 95 % confidence interval as if rounds were independent (<6 rounds: lowest "
-    "and highest). The report's intervals include process-to-process variation."
-)
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (0.0, "ns"))  # any shorter time is in ns, too
-MANY = 10  # more points than these have a line in a log for each group
 
 
 def group_of(point: str) -> str:

@@ -75,9 +75,14 @@ def automatic(sweep: OngoingSweep, auto: Automatic, names: list[str], share: flo
 
 
 def one(
-    sweep: OngoingSweep, workers: Workers, number: int, names: Sequence[str], *, every: int = DOUBLE_EVERY,
+    sweep: OngoingSweep,
+    workers: Workers,
+    number: int,
+    names: Sequence[str],
+    *,
+    every: int = DOUBLE_EVERY,
     last: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """A set visits these points in random order. every: one of this number of visits has the second clock. last: the
     last round of the set."""
     names = [name for name in names if name not in sweep.states.failed and sweep.measures(workers.number, name)]

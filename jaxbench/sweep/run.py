@@ -51,6 +51,10 @@ from jaxbench.sweep.workers import References, Workers
 # A run folder belongs to one machine and one set of software. Continuing it with others would mix two results.
 SAME_SOFTWARE = ("python", "environment", "versions")
 
+# Only for the estimate of a dry run, never a result: the speed of a CPU core on a small model.
+GUESS_FLOP_PER_S_PER_CORE = 2e10
+GUESS_CASE_S = 0.2  # the time for checking a case and finding its block length
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -153,9 +157,13 @@ def run(
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
         if isinstance(asked.settings, Settings):
             study = Study(
-                points=cast(Sequence[Point], asked.points), experiment=job.experiment, config=job.config,
-                limit=limit(asked.settings.search_bytes, asked.machine), folder=job.run.path, console=console,
-            )  # fmt: skip
+                points=cast(Sequence[Point], asked.points),
+                experiment=job.experiment,
+                config=job.config,
+                limit=limit(asked.settings.search_bytes, asked.machine),
+                folder=job.run.path,
+                console=console,
+            )
             studies.run(study)
         sweep.run(job, console)
     finally:
@@ -243,11 +251,6 @@ def _too_large_to_check(whole_bytes: float, machine: Machine) -> str:
     )
 
 
-# Only for the estimate of a dry run, never a result: the speed of a CPU core on a small model.
-GUESS_FLOP_PER_S_PER_CORE = 2e10
-GUESS_CASE_S = 0.2  # the time for checking a case and finding its block length
-
-
 def probe_machine(platform: str, console: Console) -> Machine:
     """The machine's manifest. Prints a warning if JAX does not see the machine's GPU."""
     with working(console, "probing this machine"):
@@ -278,14 +281,24 @@ def size_of(asked: Asked) -> str:
 
 
 def job_of(
-    folder: RunFolder, asked: Asked, config: ConfigDict, experiment: str, *, session: int,
+    folder: RunFolder,
+    asked: Asked,
+    config: ConfigDict,
+    experiment: str,
+    *,
+    session: int,
     followers: Followers | None = None,
-) -> SweepJob:  # fmt: skip
+) -> SweepJob:
     return SweepJob(
-        run=folder, points=asked.points, order=asked.machine.get("free_cores", ()), config=config_lib.plain(config),
-        memory_bytes=float(asked.machine.get("memory_bytes") or "inf"), experiment=absolute(experiment),
-        session=session, followers=followers,
-    )  # fmt: skip
+        run=folder,
+        points=asked.points,
+        order=asked.machine.get("free_cores", ()),
+        config=config_lib.plain(config),
+        memory_bytes=float(asked.machine.get("memory_bytes") or "inf"),
+        experiment=absolute(experiment),
+        session=session,
+        followers=followers,
+    )
 
 
 def absolute(experiment: str) -> str:
@@ -306,11 +319,16 @@ def session_of(asked: Asked, experiment: str) -> Manifest:
         "experiment_file": source.name,
         "experiment_sha256": discovery.digest(experiment),
         "plan": {
-            **asked.facts, "experiment": settings.experiment, "platform": machine["platform"],
-            "processes": max(point.processes for point in asked.points), "rounds": rounds, "blocks": settings.blocks,
-            **auto, "points": cast(list[PlannedPoint], points),
+            **asked.facts,
+            "experiment": settings.experiment,
+            "platform": machine["platform"],
+            "processes": max(point.processes for point in asked.points),
+            "rounds": rounds,
+            "blocks": settings.blocks,
+            **auto,
+            "points": cast(list[PlannedPoint], points),
         },
-    }  # fmt: skip
+    }
 
 
 def begin_session(folder: RunFolder, session: Manifest) -> int:

@@ -219,14 +219,20 @@ class _LargestBatch:
         ran = [(proof.peak_bytes, proof.measured_bytes) for proof in self.proven]
         errors = [peak / measured - 1 for peak, measured in ran if peak and measured]
         return Search(
-            point=self.point.point, levers=self.point.levers, limit_bytes=self.limit.bytes,
-            limit_source=self.limit.source, step=self.step, predicted=predicted, proven=tuple(self.proven),
+            point=self.point.point,
+            levers=self.point.levers,
+            limit_bytes=self.limit.bytes,
+            limit_source=self.limit.source,
+            step=self.step,
+            predicted=predicted,
+            proven=tuple(self.proven),
             tried=tuple(
                 CompiledBatch(batch=batch, peak_bytes=memory.peak_bytes, refused=memory.refused)
                 for batch, memory in sorted(self.compiled.items())
             ),
-            largest=largest, error=errors[0] if errors else None,  # of the first that ran: usually the predicted one
-        )  # fmt: skip
+            largest=largest,
+            error=errors[0] if errors else None,  # of the first that ran: usually the predicted one
+        )
 
     def _prove(self, predicted: int) -> int:
         """Runs the predicted batch, then narrows down to a batch that runs while the next larger one does not.
@@ -307,9 +313,11 @@ def _longest(study: Study, point: Point) -> LongestOn:
     shortest = study.config["model"][LENGTH]
     with working(study.console, f"searching the longest sequence on {point.devices} devices: compiling"):
         longest = largest_within(
-            peak_bytes, study.limit.bytes, first=shortest,
+            peak_bytes,
+            study.limit.bytes,
+            first=shortest,
             step=lambda length: max(2 * point.devices, length // SHARPNESS),
-        )  # fmt: skip
+        )
     return LongestOn(devices=point.devices, longest=longest, tried=tuple(sorted(tried.items())))
 
 

@@ -58,20 +58,33 @@ def failure_of(point: Placed, experiment: str, error: WorkerError) -> FailureRec
     """The record of a point that failed."""
     step = point if isinstance(point, Point) else None  # a case has neither a strategy nor a batch
     return FailureRecord(
-        point=point.point, devices=point.devices, strategy=step.strategy if step else "",
-        scaling=step.scaling if step else "", global_batch=step.global_batch if step else 0,
-        arm=step.arm if step else "", experiment=experiment, stage=error.stage, reason=str(error), detail=error.detail,
+        point=point.point,
+        devices=point.devices,
+        strategy=step.strategy if step else "",
+        scaling=step.scaling if step else "",
+        global_batch=step.global_batch if step else 0,
+        arm=step.arm if step else "",
+        experiment=experiment,
+        stage=error.stage,
+        reason=str(error),
+        detail=error.detail,
         unsupported=error.unsupported,
-    )  # fmt: skip
+    )
 
 
 class Workers:
     """A set of worker processes, one for each group of points; a dead one is replaced."""
 
     def __init__(
-        self, job: SweepJob, points: Sequence[Placed], *, number: int = 0, cache: Path | None = None,
-        forks: ForkServers | None = None, lose: Callable[[str], None] = lambda point: None,
-    ):  # fmt: skip
+        self,
+        job: SweepJob,
+        points: Sequence[Placed],
+        *,
+        number: int = 0,
+        cache: Path | None = None,
+        forks: ForkServers | None = None,
+        lose: Callable[[str], None] = lambda point: None,
+    ):
         """number: of the set; it is part of the names of its processes. cache: the folder through which the sets share
         compiled programs; None: each compiles for itself. forks: see `Child`. lose: told each point of a process that
         died: what it had prepared is gone."""
@@ -92,10 +105,14 @@ class Workers:
             environment = {name: os.environ.get(name, value) for name, value in kept.items()}
         environment |= allocator.variables(self._job.allocator)
         setup = dataclasses.replace(
-            setup, environment={**setup.environment, **environment}, experiment=self._job.experiment,
-            config=self._job.config, order=self._order(setup), source=self._job.source,
+            setup,
+            environment={**setup.environment, **environment},
+            experiment=self._job.experiment,
+            config=self._job.config,
+            order=self._order(setup),
+            source=self._job.source,
             worker=f"session{self._job.session}/{name}{suffix}",  # new for each process: intervals compare processes
-        )  # fmt: skip
+        )
         return Worker(setup, log, self._job.followers, self._forks)
 
     def _order(self, setup: Setup) -> tuple[int, ...]:

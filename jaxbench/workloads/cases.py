@@ -23,6 +23,11 @@ from jaxbench.errors import UserError
 
 # The report has one set of figures for each view.
 VIEWS = ("curves", "matmul", "stream", "dispatch", "fusion", "linalg", "transfer", "collectives", "versus")
+_UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "ppermute")
+TRANSFERS = ("host_to_device", "device_to_host", "device_to_device")
+# Allowed error of a vectorized exp or tanh, in units in the last place. Two forms of GELU differ by far more (5e-4).
+ULPS = 128
 
 
 @dataclass(frozen=True)
@@ -215,9 +220,6 @@ class KernelGrid:
         return CaseSet(name=name, view=view or name, cases=tuple(cases), typed=typed(config.sizes))
 
 
-_UNITS = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "k": 10**3, "M": 10**6, "G": 10**9}
-
-
 def _size(field: str, word: str, text: str) -> int:
     unit = next((u for u in _UNITS if word.endswith(u)), "")
     try:  # as a float, so that 1e6 is a size too
@@ -227,10 +229,6 @@ def _size(field: str, word: str, text: str) -> int:
     if not (1 <= value < math.inf and value == int(value)):
         raise UserError(f"--config.{field}={text}: '{word}' is not a size: write 1024, 1e6, 64Ki or 16Mi, for example.")
     return int(value)
-
-
-COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "ppermute")
-TRANSFERS = ("host_to_device", "device_to_host", "device_to_device")
 
 
 def gradient_sizes(experiment: str) -> list[int]:
@@ -256,10 +254,6 @@ def gradient_sizes(experiment: str) -> list[int]:
     sizes = [math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(params)]
     # The sum too: a strategy may send all gradients as one message.
     return sorted({*sizes, sum(sizes)})
-
-
-# Allowed error of a vectorized exp or tanh, in units in the last place. Two forms of GELU differ by far more (5e-4).
-ULPS = 128
 
 
 def itemsize(dtype: str) -> int:

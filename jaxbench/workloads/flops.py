@@ -18,6 +18,15 @@ from jax.interpreters import partial_eval
 from jaxbench.core.workload import KEY, PyTree, TrainWorkload
 from jaxbench.workloads.jaxprs import equations, evaluate, inner
 
+_REMATS = ("remat", "remat2", "checkpoint")
+A_PART = 0.1  # of the FLOPs: fewer in a coarse format are the exception, not how a model computes
+_ALGORITHMS = {"BF16_": "bfloat16", "F16_": "float16", "ANY_F8": "float8_e4m3fn"}
+# Primitives of programs that JAX cannot look into.
+_OPAQUE = frozenset(
+    "ffi_call pure_callback io_callback triton_kernel_call call_exported custom_partitioning scaled_matmul "
+    "dot_product_attention_fwd dot_product_attention_bwd".split()
+)
+
 
 def dense(inputs: int, outputs: int) -> float:
     """Forward FLOPs of a matrix product, one example: 2 x inputs x outputs."""
@@ -171,15 +180,9 @@ def without_remat(function: Callable[..., PyTree], *avals: Any) -> Callable[...,
     return run
 
 
-_REMATS = ("remat", "remat2", "checkpoint")
-
-
 def _as_it_is(equation: Any, given: Sequence[jax.Array]) -> Sequence[jax.Array]:
     results = equation.primitive.bind(*given, **equation.primitive.get_bind_params(equation.params))
     return results if equation.primitive.multiple_results else [results]
-
-
-A_PART = 0.1  # of the FLOPs: fewer in a coarse format are the exception, not how a model computes
 
 
 class Product(NamedTuple):
@@ -233,9 +236,6 @@ def _format(equation: Any) -> str:
     return str(jnp.promote_types(lhs, rhs).name)
 
 
-_ALGORITHMS = {"BF16_": "bfloat16", "F16_": "float16", "ANY_F8": "float8_e4m3fn"}
-
-
 def _devices_of(params: dict[str, Any]) -> int:
     """On how many devices a `shard_map` runs its function."""
     axes = params.get("manual_axes") or params["mesh"].axis_names
@@ -248,11 +248,6 @@ _REPEATS: dict[str, Callable[[dict[str, Any]], int]] = {
     "shard_map": _devices_of,
     "xla_pmap": lambda params: int(params["global_axis_size"]),
 }
-# Primitives of programs that JAX cannot look into.
-_OPAQUE = frozenset(
-    "ffi_call pure_callback io_callback triton_kernel_call call_exported custom_partitioning scaled_matmul "
-    "dot_product_attention_fwd dot_product_attention_bwd".split()
-)
 
 
 def _count_product(equation: Any) -> tuple[float, float]:

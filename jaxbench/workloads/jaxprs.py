@@ -182,5 +182,7 @@ def _cond(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> 
 
 # Rebuilt and not bound as they are: their bodies may hold primitives that `rules` replace.
 LOOPS: dict[str, Callable[[core.JaxprEqn, Sequence[jax.Array], Rules], Sequence[jax.Array]]] = {
-    "scan": _scan, "while": _while, "cond": _cond,
-}  # fmt: skip
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+}

@@ -27,6 +27,17 @@ from jaxbench.workloads import flops
 # The lever `freeze`: parameters that are not trained leave `params`, and so have no gradient, no optimizer state and no
 # communication.
 
+# The lever `precision`: the number format of the products of a step. float32 and tf32 set the precision of products of
+# float32 arrays. bfloat16 and float16 cast parameters and inputs to 16 bits for the model; the cast returns float32
+# gradients, and the updated parameters stay float32. The range of float16 is too small for many gradients, so its loss
+# is scaled dynamically: Micikevicius et al., "Mixed Precision Training", arXiv:1710.03740. float16_unscaled omits the
+# scaling, to show its purpose. mixed is the other form of that paper, which ZeRO assumes: parameters and gradients are
+# bfloat16, 2 bytes each, and the optimizer keeps a float32 copy of the parameters.
+PRODUCTS = {"float32": "highest", "tf32": "tensorfloat32"}  # as jax.default_matmul_precision names them
+BITS = {"bfloat16": 8, "float16": 11}  # bits of the significand
+INITIAL_LOG2, MAX_LOG2 = 15, 24  # logarithms of the loss scale; float16 ends just below 2^16
+GROW_AFTER = 200  # good steps in a row, after which the scale doubles
+
 
 def frozen(workload: TrainWorkload, pattern: str) -> TrainWorkload:
     """The workload with frozen parameters: those with a path that matches `pattern`, a regular expression.
@@ -125,19 +136,6 @@ def _some(names: list[str]) -> str:
 
 def _merge(trainable: PyTree, frozen: PyTree) -> PyTree:
     return jax.tree.map(lambda t, f: f if t is None else t, trainable, frozen, is_leaf=lambda x: x is None)
-
-
-# The lever `precision`: the number format of the products of a step. float32 and tf32 set the precision of products of
-# float32 arrays. bfloat16 and float16 cast parameters and inputs to 16 bits for the model; the cast returns float32
-# gradients, and the updated parameters stay float32. The range of float16 is too small for many gradients, so its loss
-# is scaled dynamically: Micikevicius et al., "Mixed Precision Training", arXiv:1710.03740. float16_unscaled omits the
-# scaling, to show its purpose. mixed is the other form of that paper, which ZeRO assumes: parameters and gradients are
-# bfloat16, 2 bytes each, and the optimizer keeps a float32 copy of the parameters.
-PRODUCTS = {"float32": "highest", "tf32": "tensorfloat32"}  # as jax.default_matmul_precision names them
-BITS = {"bfloat16": 8, "float16": 11}  # bits of the significand
-
-INITIAL_LOG2, MAX_LOG2 = 15, 24  # logarithms of the loss scale; float16 ends just below 2^16
-GROW_AFTER = 200  # good steps in a row, after which the scale doubles
 
 
 def require_precision(workload: TrainWorkload, precision: str, platform: str, device_kind: str) -> None:

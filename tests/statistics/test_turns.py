@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from benchmarks import dense_rounds, waterfall_rounds
-from jaxbench.analysis import points, run_rows
+from jaxbench.analysis import points, run_rows, waterfall
 from jaxbench.config import BUDGET_S
 from jaxbench.core.store import RunFolder
-from jaxbench.analysis import waterfall
 from jaxbench.statistics import bootstrap, paired_ratio, turns
 from jaxbench.statistics.bootstrap import BootstrapSamples, estimate
 

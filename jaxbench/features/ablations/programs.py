@@ -52,6 +52,17 @@ SENDS = {
 }
 WHOLE_ARRAYS = "its optimizer's update needs whole arrays, so it is not the program of one device"
 
+# Variants of a collective that differ only for the type checker.
+UNTYPED: dict[str, Callable[[jax.Array, dict[str, Any]], jax.Array]] = {
+    "psum_invariant": lambda x, params: jax.lax.psum(x, params["axes"]),
+    "all_gather_invariant": lambda x, params: jax.lax.all_gather(
+        x, params["axis_name"], axis=params["all_gather_dimension"], tiled=params["tiled"]
+    ),
+}
+# Rows of a square matrix: large enough that the product is limited by arithmetic, and takes about as long as a step.
+SIZE = {"cpu": 1024}
+LARGE = 8192  # on an accelerator
+
 
 @dataclass(frozen=True)
 class Traced:
@@ -369,15 +380,6 @@ def _of(equation: core.JaxprEqn, given: list[Value]) -> tuple[list[CollectiveCal
     return [CollectiveLoop(tuple(items), equation.params["length"], first)], results(first + 1)
 
 
-# Variants of a collective that differ only for the type checker.
-UNTYPED: dict[str, Callable[[jax.Array, dict[str, Any]], jax.Array]] = {
-    "psum_invariant": lambda x, params: jax.lax.psum(x, params["axes"]),
-    "all_gather_invariant": lambda x, params: jax.lax.all_gather(
-        x, params["axis_name"], axis=params["all_gather_dimension"], tiled=params["tiled"]
-    ),
-}
-
-
 def _bytes(item: Item) -> int:
     size = sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in item.operands)
     return size * item.length if isinstance(item, CollectiveLoop) else size
@@ -414,11 +416,6 @@ def _run(item: Item, payload: list[jax.Array]) -> list[jax.Array]:
 def _one_of_each(arrays: list[jax.Array]) -> jax.Array:
     """The sum of one number of each array, so that the compiler keeps all of them."""
     return sum((x[(0,) * x.ndim].astype(jnp.float32) for x in arrays), jnp.zeros(()))
-
-
-# Rows of a square matrix: large enough that the product is limited by arithmetic, and takes about as long as a step.
-SIZE = {"cpu": 1024}
-LARGE = 8192  # on an accelerator
 
 
 def product_size(platform: str) -> int:
@@ -463,6 +460,12 @@ def large_product(devices: list[jax.Device], dtype: DTypeLike = jnp.float32, pre
 
     jitted = jax.jit(step, donate_argnums=0, out_shardings=(lies, whole))
     return Program(
-        mesh=mesh, init=jit_once(init, out_shardings=lies), step=jitted, state_sharding=lies, batch_sharding=whole,
-        put=lambda batch: {}, expected=lambda _: {}, sums=0,  # it has no input, and sends nothing
-    )  # fmt: skip
+        mesh=mesh,
+        init=jit_once(init, out_shardings=lies),
+        step=jitted,
+        state_sharding=lies,
+        batch_sharding=whole,
+        put=lambda batch: {},
+        expected=lambda _: {},
+        sums=0,  # it has no input, and sends nothing
+    )

@@ -29,6 +29,11 @@ _KINDS = {"bf16": "bfloat16", "fp16": "float16", "fp8": "8 bits", "tf32": "TF32"
 _ALIASES = {"v5litepod": "v5e", "v5lite": "v5e", "ironwood": "tpu7x", "v7x": "tpu7x", "sxm2": "sxm", "sxm4": "sxm"}
 _SHAPE = ("layers", "width", "heads", "kv_heads", "head_width", "hidden", "vocab", "gated")
 _PARTS = {"sxm", "pcie", "nvl", "80gb", "40gb"}  # words that tell parts of one name apart
+CONSISTENT, INCONSISTENT, CANNOT_TELL = "consistent", "inconsistent", "cannot tell"
+TIME, FORMULA, PEAK, LIMIT, ROWS = KINDS = ("time and batch", "FLOP formula", "peak", "limit", "other rows")
+_COUNT = re.compile(r"^\d+\s*[x×]\s*(?=[a-z])|:[\dx]+$|(?<=v\d[ep])-\d+$")  # "8xH100", "h100:8", "v6e-256"
+# Rows with the same of these do the same work for a token.
+_SIZES = ("params", "active_params", "seq", "layers", "width", "hidden", "heads", "vocab")
 
 
 @dataclass(frozen=True)
@@ -168,13 +173,6 @@ def limit(device: str, precision: str) -> Range | None:
     # GeForce parts sum 16-bit products twice as fast in 16 bits. The catalogue has their other rate.
     rates = [p.flop_s * (2 if "RTX" in p.words else 1) for p in known if not precision or p.column in wanted]
     return max(rates, key=lambda rate: rate.high, default=None)
-
-
-CONSISTENT, INCONSISTENT, CANNOT_TELL = "consistent", "inconsistent", "cannot tell"
-TIME, FORMULA, PEAK, LIMIT, ROWS = KINDS = ("time and batch", "FLOP formula", "peak", "limit", "other rows")
-_COUNT = re.compile(r"^\d+\s*[x×]\s*(?=[a-z])|:[\dx]+$|(?<=v\d[ep])-\d+$")  # "8xH100", "h100:8", "v6e-256"
-# Rows with the same of these do the same work for a token.
-_SIZES = ("params", "active_params", "seq", "layers", "width", "hidden", "heads", "vocab")
 
 
 @dataclass(frozen=True)

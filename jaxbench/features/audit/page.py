@@ -25,6 +25,10 @@ PAGE, CSV, DEFINITION = "audit.html", "audit.csv", "audit"
 _DRAWN, _LISTED = 40, 24  # the most rows that the figure and the terminal show
 _ENDS = 0.01, 1000.0  # of the figure's axis
 _STYLES = {CONSISTENT: "ok", INCONSISTENT: "no", CANNOT_TELL: "missing"}
+_WHY = (
+    Column("disagree", lambda row: "; ".join(row.contradictions)),
+    Column("doubt", "doubt", kind=TEXT),
+)
 
 
 def _efficiency(row: Audited) -> Estimate | None:
@@ -42,10 +46,6 @@ _COLUMNS = (
     Column("efficiency", _efficiency, share, terminal=7, heading="efficiency, %", definition=DEFINITION, bounds=True),
     Column("base", lambda row: row.base or None, terminal=5, heading="over row"),
 )
-_WHY = (
-    Column("disagree", lambda row: "; ".join(row.contradictions)),
-    Column("doubt", "doubt", kind=TEXT),
-)
 
 
 @plot("audit")
@@ -56,11 +56,14 @@ def draw_audit(rows: Sequence[Audited], *, title: str) -> Figure | None:
     drawn = [entry for entry in shown if entry[1]][:_DRAWN]
     made = [
         marks.Mark(
-            at=at, value=marks.exact(min(max(check.strain, _ENDS[0]), _ENDS[1])), style=KINDS.index(check.kind),
+            at=at,
+            value=marks.exact(min(max(check.strain, _ENDS[0]), _ENDS[1])),
+            style=KINDS.index(check.kind),
             text="" if check.ok else f"{100 * check.miss:+.2g} %",
         )
-        for at, (_, checks) in enumerate(drawn) for check in checks
-    ]  # fmt: skip
+        for at, (_, checks) in enumerate(drawn)
+        for check in checks
+    ]
     axis = shapes.log("x", span=(_ENDS[0], 10))
     panel = shapes.Panel(x="difference over what the printed digits allow", made=made, axis=axis, level=1)
     names = [f"{row.row.number} {canvas.short(row.model.name, 40)}" for row, _ in drawn]
@@ -98,15 +101,22 @@ def audit(path: Path, facts: Sequence[str], folder: Path, console: Console) -> b
     }
     sections = [
         Section(each, texts, Purpose.SHORTFALL if texts is wrong else Purpose.NOTE, DEFINITION)
-        for each, texts in found.items() if texts
-    ]  # fmt: skip
+        for each, texts in found.items()
+        if texts
+    ]
     more = f"{len(rows) - _LISTED} more rows are on the page." if len(rows) > _LISTED else ""
     files = canvas.render(lambda: draw_audit(ordered, title=title))
     made = Page(
-        name="audit", heading=title, headlines=headlines, table=fill(_COLUMNS, rows), sections=sections,
-        brief=fill(_COLUMNS, ordered[:_LISTED], note=more), definition=DEFINITION, made_from=path.name,
+        name="audit",
+        heading=title,
+        headlines=headlines,
+        table=fill(_COLUMNS, rows),
+        sections=sections,
+        brief=fill(_COLUMNS, ordered[:_LISTED], note=more),
+        definition=DEFINITION,
+        made_from=path.name,
         pictures=[Picture(name="audit", svg=files["svg"], caption=draw_audit.caption)] if files else [],
-    )  # fmt: skip
+    )
     try:
         canvas.write(files, folder / "figures", "audit")
         write_atomic(folder / CSV, to_csv((*_COLUMNS, *_WHY), rows))

@@ -47,13 +47,95 @@ from jaxbench.statistics.bootstrap import MIN_ROUNDS
 PRIVATE = frozenset({"command", "environment", "os", "reason", "detail", "notes"})  # free text, at any depth
 REMOVED = "<removed>"
 _SECRET = {
-    "ADDRESS", "ADDRESSES", "HOST", "HOSTS", "HOSTNAME", "HOSTNAMES", "IP", "USER", "TOKEN", "KEY", "PASSWORD",
+    "ADDRESS",
+    "ADDRESSES",
+    "HOST",
+    "HOSTS",
+    "HOSTNAME",
+    "HOSTNAMES",
+    "IP",
+    "USER",
+    "TOKEN",
+    "KEY",
+    "PASSWORD",
     "SECRET",
-}  # fmt: skip
+}
 # A home folder, if nothing stands before it that makes it a part of another path, such as backup/home/ada.
 _HOME = re.compile(r"(?<![\w.])/(?:root|(?:home|Users)/[^/\s\"':;,]+)(?=[/\s\"':;,)]|$)")
 # An absolute path. After "~", ">" or ")" it is the rest of a path, and the beginning is redacted already.
 _PATH = re.compile(r"(?<![\w.~/>)-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
+SCHEMA = 1
+KIND = "jaxbench card"
+# Columns of summary.csv, with the same meaning.
+COMMON = (
+    "devices",
+    "platform",
+    "device_kind",
+    "oversubscribed",
+    "status",
+    "check_ok",
+    "reason",
+    "notes",
+    "rounds",
+    "samples",
+    "step_s",
+    "step_s_lo",
+    "step_s_hi",
+    "step_s_p95",
+    "step_s_cv",
+    "throughput",
+    "throughput_lo",
+    "throughput_hi",
+    "throughput_unit",
+    "compile_s",
+    "peak_bytes",
+    "flop_per_s",
+)
+TRAINING = (
+    "strategy",
+    "scaling",
+    "arm",
+    "global_batch",
+    "speedup",
+    "speedup_lo",
+    "speedup_hi",
+    "efficiency",
+    "efficiency_lo",
+    "efficiency_hi",
+    "base_devices",
+    "mfu",
+    "gradient_bytes",
+)
+CASES = (
+    "op",
+    "dtype",
+    "impl",
+    "shape",
+    "elements",
+    "payload_bytes",
+    "mesh",
+    "axis",
+    "source",
+    "target",
+    "cores",
+    "bytes_per_s",
+    "bytes_per_s_lo",
+    "bytes_per_s_hi",
+    "algbw",
+    "busbw",
+    "busbw_lo",
+    "busbw_hi",
+    "peak_share",
+    "wrong",
+    "gate",
+    "gate_reason",
+)
+# What must follow from the records
+CLAIMS = ("status", "devices", "global_batch", "step_s", "efficiency", "busbw", "bytes_per_s", "flop_per_s")
+# The relative difference allowed between a card's number and the number derived from its records. A later version may
+# compute it differently: a step time was once the median of all blocks, and is now the mean over processes of their
+# medians. Pages show the derived number, so an edit within this tolerance has no effect.
+SLACK = 0.1
 
 
 def redact(value: Any, *, private: bool = False) -> Any:
@@ -94,31 +176,6 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may have no entry for its user: OSError from Python 3.13 on
         return ""
-
-
-SCHEMA = 1
-KIND = "jaxbench card"
-# Columns of summary.csv, with the same meaning.
-COMMON = (
-    "devices", "platform", "device_kind", "oversubscribed", "status", "check_ok", "reason", "notes", "rounds",
-    "samples", "step_s", "step_s_lo", "step_s_hi", "step_s_p95", "step_s_cv",
-    "throughput", "throughput_lo", "throughput_hi", "throughput_unit", "compile_s", "peak_bytes", "flop_per_s",
-)  # fmt: skip
-TRAINING = (
-    "strategy", "scaling", "arm", "global_batch", "speedup", "speedup_lo", "speedup_hi",
-    "efficiency", "efficiency_lo", "efficiency_hi", "base_devices", "mfu", "gradient_bytes",
-)  # fmt: skip
-CASES = (
-    "op", "dtype", "impl", "shape", "elements", "payload_bytes", "mesh", "axis", "source", "target", "cores",
-    "bytes_per_s", "bytes_per_s_lo", "bytes_per_s_hi", "algbw", "busbw", "busbw_lo", "busbw_hi", "peak_share", "wrong",
-    "gate", "gate_reason",
-)  # fmt: skip
-# What must follow from the records
-CLAIMS = ("status", "devices", "global_batch", "step_s", "efficiency", "busbw", "bytes_per_s", "flop_per_s")
-# The relative difference allowed between a card's number and the number derived from its records. A later version may
-# compute it differently: a step time was once the median of all blocks, and is now the mean over processes of their
-# medians. Pages show the derived number, so an edit within this tolerance has no effect.
-SLACK = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,13 +265,21 @@ def make(run: Path) -> dict[str, Any]:
         machine = None
     folder = RunFolder(run)
     folder.records()  # fills `notes` with what it skipped
-    card = redact({
-        "schema": SCHEMA, "kind": KIND, "name": _name(measured), "measures": _measures(measured),
-        "config": measured.config, "manifest": measured.manifest, "records": _lines(run / RECORDS),
-        "points": _points(measured, machine_profile.at_speed_of(machine, measured.manifest)),
-        "notes": [note.replace(str(run), run.name) for note in folder.notes] + _short(measured),
-        "machine": machine, "machine_why_not": why_not,
-    })  # fmt: skip
+    card = redact(
+        {
+            "schema": SCHEMA,
+            "kind": KIND,
+            "name": _name(measured),
+            "measures": _measures(measured),
+            "config": measured.config,
+            "manifest": measured.manifest,
+            "records": _lines(run / RECORDS),
+            "points": _points(measured, machine_profile.at_speed_of(machine, measured.manifest)),
+            "notes": [note.replace(str(run), run.name) for note in folder.notes] + _short(measured),
+            "machine": machine,
+            "machine_why_not": why_not,
+        }
+    )
     # Sealed last: the hash must be that of the redacted card, which is all that its readers have.
     try:
         return documents.sealed(card)

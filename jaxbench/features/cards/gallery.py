@@ -34,6 +34,22 @@ from jaxbench.statistics.bootstrap import Estimate
 
 _CARDS_STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}
 _ACROSS = 3  # panels in a row
+FOLDER = Path("cards")
+FIELDS = (
+    "card",
+    "machine",
+    "platform",
+    "device_kind",
+    "experiment",
+    "strategy",
+    "scaling",
+    "devices",
+    "state",
+    "jax",
+    "date",
+)
+# A row shows the first of these states that occurs.
+_WORST = ("failed", "wrong", "missing", "unsupported", "partial", "unchecked", "ok")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,15 +106,6 @@ def _panel(axes: Axes, lines: Sequence[CardCurve], styles: list[tuple[str, str]]
     entitle(axes, f"{short(title, 18)}: efficiency, %")
 
 
-FOLDER = Path("cards")
-FIELDS = (
-    "card", "machine", "platform", "device_kind", "experiment", "strategy", "scaling", "devices", "state", "jax",
-    "date",
-)  # fmt: skip
-# A row shows the first of these states that occurs.
-_WORST = ("failed", "wrong", "missing", "unsupported", "partial", "unchecked", "ok")
-
-
 @dataclass(frozen=True, kw_only=True)
 class GalleryRow:
     """One row of the table: a point of a training, or an operation of a card of cases.
@@ -136,10 +143,14 @@ def rows_of(card: Card) -> list[GalleryRow]:
     # The manifest of a card is not decoded: cards of other versions, and of other people, may lack any of this.
     planned, versions = (about if isinstance(about := manifest.get(key), dict) else {} for key in ("plan", "versions"))
     common = {
-        "card": card.path.stem, "machine": machine(card),
-        "platform": manifest.get("platform") or planned.get("platform", ""), "device_kind": name["device_kind"],
-        "experiment": name["experiment"], "jax": versions.get("jax", ""), "date": str(manifest.get("started", ""))[:10],
-    }  # fmt: skip
+        "card": card.path.stem,
+        "machine": machine(card),
+        "platform": manifest.get("platform") or planned.get("platform", ""),
+        "device_kind": name["device_kind"],
+        "experiment": name["experiment"],
+        "jax": versions.get("jax", ""),
+        "date": str(manifest.get("started", ""))[:10],
+    }
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for point in card.points:
         key = (point["op"], point["dtype"], point["devices"]) if card.of_cases else (point["point"],)
@@ -155,12 +166,18 @@ def rows_of(card: Card) -> list[GalleryRow]:
             "devices": largest["devices"],
             "state": next((word for word in _WORST if word in states), "missing"),
         }
-        rows.append(GalleryRow(
-            card=card, fields={field: printable(value) for field, value in (common | own).items()},
-            devices=largest["devices"], step_s=_estimate(largest, "step_s"),
-            efficiency=_estimate(largest, "efficiency"), oversubscribed=bool(largest["oversubscribed"]),
-            base=largest.get("base_devices") == largest["devices"], cases=len(group) if card.of_cases else 0,
-        ))  # fmt: skip
+        rows.append(
+            GalleryRow(
+                card=card,
+                fields={field: printable(value) for field, value in (common | own).items()},
+                devices=largest["devices"],
+                step_s=_estimate(largest, "step_s"),
+                efficiency=_estimate(largest, "efficiency"),
+                oversubscribed=bool(largest["oversubscribed"]),
+                base=largest.get("base_devices") == largest["devices"],
+                cases=len(group) if card.of_cases else 0,
+            )
+        )
     return rows
 
 
@@ -221,9 +238,10 @@ def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
         return 0
     every = [row for card in readable for row in rows_of(card)]
     shown = [
-        row for row in every
+        row
+        for row in every
         if all(any(fnmatchcase(row.fields[name].lower(), p) for p in patterns) for name, patterns in asked.items())
-    ]  # fmt: skip
+    ]
     console.print(_table(shown, damaged).terminal(console.width))
     # From the records and not from the cards' own tables, which somebody may have edited.
     note = "Medians with 95 % bootstrap confidence intervals, from the records of each card."
@@ -279,12 +297,17 @@ _COLUMNS = (
     _text("strategy", _what),
     Column("devices", lambda row: f"{row.devices}{'°' if row.oversubscribed else ''}", terminal=ALWAYS),
     Column("ms per step", lambda row: _claim(row, row.step_s), milliseconds, terminal=ALWAYS, interval=1),
-    Column("efficiency %", lambda row: "base" if row.base else _claim(row, row.efficiency), share, terminal=ALWAYS,
-           interval=2),
+    Column(
+        "efficiency %",
+        lambda row: "base" if row.base else _claim(row, row.efficiency),
+        share,
+        terminal=ALWAYS,
+        interval=2,
+    ),
     _text("state", _field("state"), style=str),
     _text("jax", _field("jax")),
     _text("date", _field("date")),
-)  # fmt: skip
+)
 
 
 def _draw(shown: Sequence[GalleryRow], folder: Path, filters: Sequence[str]) -> list[str]:

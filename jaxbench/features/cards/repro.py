@@ -49,6 +49,13 @@ MARGIN = 0.2  # a smaller difference counts as reproduced
 WITHIN, OUTSIDE, CONSISTENT, NOT_JUDGED = "within", "outside", "consistent", ""
 _VERDICTS = {judge.SAME: WITHIN, judge.FASTER: OUTSIDE, judge.SLOWER: OUTSIDE}
 NO_ANSWER = Answer(name="", verdict=NOT_JUDGED)
+_STYLES = {WITHIN: "ok", OUTSIDE: "no", CONSISTENT: "unchecked", CANNOT_TELL: "unchecked"}
+_WORDS = {
+    0: "Reproduced: every number is within {margin} of the card's.",
+    1: "Not reproduced: some numbers differ by more than {margin} from the card's.",
+    2: "Inconclusive: no number is outside, but not every number could be judged.",
+    3: "Not comparable: no number of the card could be judged.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +80,13 @@ class PointAgreement:
 
 
 def agree(
-    card: FinishedRun, now: FinishedRun, spreads: tuple[RunVariance, RunVariance], *, same_machine: bool,
+    card: FinishedRun,
+    now: FinishedRun,
+    spreads: tuple[RunVariance, RunVariance],
+    *,
+    same_machine: bool,
     margin: float = MARGIN,
-) -> list[PointAgreement]:  # fmt: skip
+) -> list[PointAgreement]:
     """The verdicts on all points of both runs, the card's points first.
 
     spreads: the run-to-run variance of the card's machine and of this one. same_machine: whether to judge step times
@@ -185,25 +196,22 @@ def hidden(answers: list[PointAgreement]) -> list[str]:
         questions = [getattr(answer, name) for answer in answers]
         reach = [
             q.ratio.hi / q.ratio.value - 1
-            for q in questions if q.verdict in (WITHIN, CONSISTENT) and q.ratio.has_interval
-        ]  # fmt: skip
+            for q in questions
+            if q.verdict in (WITHIN, CONSISTENT) and q.ratio.has_interval
+        ]
         sentences += [f"{100 * max(reach):.0f} % in {what}"] if reach else []
     return sentences
 
 
-_STYLES = {WITHIN: "ok", OUTSIDE: "no", CONSISTENT: "unchecked", CANNOT_TELL: "unchecked"}
-_WORDS = {
-    0: "Reproduced: every number is within {margin} of the card's.",
-    1: "Not reproduced: some numbers differ by more than {margin} from the card's.",
-    2: "Inconclusive: no number is outside, but not every number could be judged.",
-    3: "Not comparable: no number of the card could be judged.",
-}
-
-
 def show_agreement(
-    card: Card, answers: list[PointAgreement], spreads: tuple[RunVariance, RunVariance], console: Console, *,
-    same_machine: bool, margin: float,
-) -> None:  # fmt: skip
+    card: Card,
+    answers: list[PointAgreement],
+    spreads: tuple[RunVariance, RunVariance],
+    console: Console,
+    *,
+    same_machine: bool,
+    margin: float,
+) -> None:
     console.print()
     console.print(Text(f"{printable(card.path.name)}, rerun", style="bold"))
     console.print(fill(_COLUMNS, answers).terminal(console.width))
@@ -250,15 +258,21 @@ def _ratio(question: Answer) -> Estimate:
 
 _COLUMNS = (
     Column("point", lambda answer: printable(answer.point), kind=TEXT, terminal=ALWAYS),
-    Column("ms per step", lambda answer: _change(answer.time, lambda s: milliseconds(Estimate(value=s))),
-           terminal=ALWAYS),
+    Column(
+        "ms per step", lambda answer: _change(answer.time, lambda s: milliseconds(Estimate(value=s))), terminal=ALWAYS
+    ),
     Column("now / card", lambda answer: _ratio(answer.time), ratio, terminal=ALWAYS, interval=2),
-    Column("step time", lambda answer: answer.outcome or answer.time.verdict or "not judged", kind=TEXT,
-           style=_style, terminal=ALWAYS),
+    Column(
+        "step time",
+        lambda answer: answer.outcome or answer.time.verdict or "not judged",
+        kind=TEXT,
+        style=_style,
+        terminal=ALWAYS,
+    ),
     Column("eff. %", lambda answer: _change(answer.efficiency, lambda value: f"{100 * value:.0f}"), terminal=ALWAYS),
     Column("now / card", lambda answer: _ratio(answer.efficiency), ratio, terminal=ALWAYS, interval=1),
     Column("efficiency", "efficiency.verdict", kind=TEXT, style=_style, terminal=ALWAYS),
-)  # fmt: skip
+)
 
 
 def repro(card_path: Path, workdir: Path, console: Console, *, margin: float = MARGIN) -> int:

@@ -74,9 +74,15 @@ class _Arm:
     """One side: its run folder, its points and the processes that measure them."""
 
     def __init__(
-        self, name: str, experiment: str, side: Side, checkout: Checkout | None, workdir: Path, console: Console,
+        self,
+        name: str,
+        experiment: str,
+        side: Side,
+        checkout: Checkout | None,
+        workdir: Path,
+        console: Console,
         stack: ExitStack,
-    ):  # fmt: skip
+    ):
         """checkout: the files of the commit that is measured; None: the working tree."""
         config = side.config
         self.title = f"{name} ({side.text or 'default settings'})"
@@ -171,9 +177,13 @@ class _Arm:
 
 
 def run(
-    experiment: str, sides: tuple[Side, Side], workdir: Path, budget: Budget, console: Console,
+    experiment: str,
+    sides: tuple[Side, Side],
+    workdir: Path,
+    budget: Budget,
+    console: Console,
     clock: Clock = time.monotonic,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Measures pairs until the overall verdict is reached or the budget is spent. Raises UserError."""
     with ExitStack() as stack:
         opened = [stack.enter_context(other_commit.files(side.ref)) if side.ref else None for side in sides]

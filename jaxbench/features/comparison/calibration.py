@@ -102,9 +102,13 @@ class Calibration:
         if math.isnan(self.session_sd):
             return RunVariance(sd=self.sd, df=self.df, source=source)
         return RunVariance(
-            sd=self.sd, df=self.df, session_sd=self.session_sd, session_df=len(self.sessions) - 1,
-            session_kind=CALIBRATED, source=source,
-        )  # fmt: skip
+            sd=self.sd,
+            df=self.df,
+            session_sd=self.session_sd,
+            session_df=len(self.sessions) - 1,
+            session_kind=CALIBRATED,
+            source=source,
+        )
 
     def after(self, earlier: Calibration | None) -> Calibration:
         """This calibration of one session, extended by the sessions of an earlier calibration.
@@ -137,9 +141,15 @@ def calibrate(side: Side, experiment: str, time: str, software: str = "") -> Cal
     # 0.95: a check with this margin would raise an alarm about the machine itself one time in twenty.
     session = session_of(side, time, software)
     return Calibration(
-        sd=session.sd, df=session.df, threshold=math.expm1(float(np.quantile(differences, 0.95))),
-        comparisons=len(differences), alarms=alarms, experiment=experiment, time=time, sessions=(session,),
-    )  # fmt: skip
+        sd=session.sd,
+        df=session.df,
+        threshold=math.expm1(float(np.quantile(differences, 0.95))),
+        comparisons=len(differences),
+        alarms=alarms,
+        experiment=experiment,
+        time=time,
+        sessions=(session,),
+    )
 
 
 def session_of(side: Side, time: str, software: str = "") -> CalibrationSession:

@@ -59,9 +59,12 @@ class FinishedRun:
     def rows(self, machine: MachineProfile | None = None) -> list[Row]:
         """The rows of its points. machine: the profile of the same machine, or None."""
         return run_rows.analyse(
-            [*self.points, *self.explaining], config=self.config, manifest=self.manifest, machine=machine,
+            [*self.points, *self.explaining],
+            config=self.config,
+            manifest=self.manifest,
+            machine=machine,
             spread=bootstrap.read_spread(self.path),
-        )  # fmt: skip
+        )
 
 
 class LeftOut(NamedTuple):
@@ -292,8 +295,9 @@ def keep_baseline(run: Path, name: str, folder: Path = FOLDER) -> Path:
     target, source = baseline_path(name, folder), read(run)
     faults = [
         f"{point.point} ({point.reason or 'never checked'})"
-        for point in source.points if point.status != "ok" or point.check_ok is not True
-    ]  # fmt: skip
+        for point in source.points
+        if point.status != "ok" or point.check_ok is not True
+    ]
     if faults:
         raise UserError(f"'{run}' cannot be a baseline, because it is incomplete or incorrect: {'; '.join(faults)}.")
     if target.exists():

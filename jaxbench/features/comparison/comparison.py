@@ -170,9 +170,14 @@ def compare(a: Path, b: Path, metric: Metric, *, margin: float, across: Sequence
     known = calibration.spread_of(right.manifest, str(right.config.get("experiment", "")))
     answers = judge.judge(pair.a, pair.b, metric, known, margin=margin)
     return Comparison(
-        a=str(a), b=str(b), answers=answers, left_out=pair.left_out, software=pair.software, across=tuple(across),
+        a=str(a),
+        b=str(b),
+        answers=answers,
+        left_out=pair.left_out,
+        software=pair.software,
+        across=tuple(across),
         waterfalls=waterfall_pairs(left, right, across),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,6 +247,12 @@ def _reached(what: str, a: Sequence[LearningCurve], b: Sequence[LearningCurve], 
         stands = {SLOWER} if not lost[0] else {FASTER} if not lost[1] else set()
         verdict = verdict if verdict in stands else CANNOT_TELL
     return Reached(
-        what=what, verdict=verdict, a=math.exp(float(np.mean(sides[0]))), b=math.exp(float(np.mean(sides[1]))),
-        times=times, a_lost=lost[0], b_lost=lost[1], seeds=(len(a), len(b)),
-    )  # fmt: skip
+        what=what,
+        verdict=verdict,
+        a=math.exp(float(np.mean(sides[0]))),
+        b=math.exp(float(np.mean(sides[1]))),
+        times=times,
+        a_lost=lost[0],
+        b_lost=lost[1],
+        seeds=(len(a), len(b)),
+    )

@@ -108,10 +108,20 @@ def _row(axes: Axes, y: int, answer: Answer, *, overall: bool) -> None:
     if ratio.known:
         ends = [[ratio.value - ratio.lo], [ratio.hi - ratio.value]] if ratio.has_interval else None
         axes.errorbar(
-            [ratio.value], [y], xerr=ends, color=colour, marker="D" if overall else marker, linestyle="none",
-            markersize=6 if overall else 4.5, markerfacecolor=inside, markeredgewidth=0.9, capsize=1.8, zorder=3,
-            elinewidth=1.8 if overall else 0.9, capthick=0.8,
-        )  # fmt: skip
+            [ratio.value],
+            [y],
+            xerr=ends,
+            color=colour,
+            marker="D" if overall else marker,
+            linestyle="none",
+            markersize=6 if overall else 4.5,
+            markerfacecolor=inside,
+            markeredgewidth=0.9,
+            capsize=1.8,
+            zorder=3,
+            elinewidth=1.8 if overall else 0.9,
+            capthick=0.8,
+        )
     ink = "#333333" if answer.verdict == CANNOT_TELL else colour
     marks.write_at_right(axes, y, answer.verdict, color=ink, fontweight=weight)
     marks.write_at_right(axes, y, page.shown_ratio(ratio), right=52, fontweight=weight)
@@ -122,8 +132,9 @@ def _verdicts_handles(rows: Sequence[Answer], margin: float) -> list[Line2D | Pa
     found = {row.verdict for row in rows}
     lines = [
         Line2D([], [], label=verdict, linestyle="none", color=colour, marker=marker, markerfacecolor=inside)
-        for verdict, (colour, marker, inside) in _VERDICTS_STYLES.items() if verdict in found
-    ]  # fmt: skip
+        for verdict, (colour, marker, inside) in _VERDICTS_STYLES.items()
+        if verdict in found
+    ]
     return [*lines, Patch(color=BAND, label=f"within {100 * margin:.3g} %")]
 
 

@@ -59,6 +59,18 @@ OVERALL = "overall"
 HOLDS, FAILS, NOT_TESTABLE = "holds here", "does not hold here", "not testable here"
 NOT_MEASURED, DIVERGED = "not measured yet", "diverged"
 CLAIM_VERDICTS = (HOLDS, FAILS, CANNOT_TELL, DIVERGED, NOT_MEASURED, NOT_TESTABLE)
+EXIT = {SAME: 0, FASTER: 0, SLOWER: 1, CANNOT_TELL: 2}  # a CI job may accept 2, but never by accident
+# The numbers of pairs after which the test looks. Each is a third more than the one before: looks cost confidence, and
+# rare ones would measure longer than needed.
+LOOKS = (6, 8, 11, 15, 20, 27, 36, 48, 64, 86, 115, 153, 204)
+SAME_PAIRS = 11
+FLOOR = 0.01  # the least standard deviation between pairs that is used, on the logarithmic scale
+# Half of an interval is at most this many times the range of the pairs. With autocorrelation 0.9, the mean of six pairs
+# is further from the truth once in 150 times, and that of eleven once in 14,000 (docs/STATISTICS.md).
+WIDEST = 4.0
+FLOOR_RANGE = 3 * FLOOR  # the range of about ten pairs with the least standard deviation
+MAX_AUTOCORRELATION = 0.97  # larger estimates count as this one, so that the effective number of pairs stays above 0
+SEEN = RunVariance(sd=math.nan, df=math.nan, source="seen in the pairs of processes")
 
 
 @dataclass(frozen=True)
@@ -138,9 +150,6 @@ class Answers:
         return SLOWER if any(point.verdict == SLOWER for point in self.points) else self.overall.verdict
 
 
-EXIT = {SAME: 0, FASTER: 0, SLOWER: 1, CANNOT_TELL: 2}  # a CI job may accept 2, but never by accident
-
-
 def judge(a: Side, b: Side, metric: Metric, spread: RunVariance, *, margin: float = MARGIN) -> Answers:
     """Judges B against A, for each point and overall.
 
@@ -171,9 +180,14 @@ def per_example(side: Side) -> Side:
 
 
 def _answer(
-    name: str, times: Ratio, sides: tuple[Sample, Sample], metric: Metric, margin: float, alpha: float,
+    name: str,
+    times: Ratio,
+    sides: tuple[Sample, Sample],
+    metric: Metric,
+    margin: float,
+    alpha: float,
     spread: RunVariance,
-) -> Answer:  # fmt: skip
+) -> Answer:
     # An assumed variation between processes may be wrong, so it never decides.
     few = min(side.count for side in sides) < MIN_PROCESSES and spread.kind != CALIBRATED
     verdict = CANNOT_TELL if few else decide(times, alpha, margin)
@@ -182,18 +196,29 @@ def _answer(
 
 
 def make_answer(
-    name: str, times: Ratio, sides: tuple[Sample, Sample], metric: Metric, *, verdict: str, why: str,
+    name: str,
+    times: Ratio,
+    sides: tuple[Sample, Sample],
+    metric: Metric,
+    *,
+    verdict: str,
+    why: str,
     shown: float = 0.05,
-) -> Answer:  # fmt: skip
+) -> Answer:
     """The answer to one question. shown: 1 - confidence level of the interval to show; 0: show none."""
     # Verdicts are about times. The shown ratio is the metric's: for a rate, the reciprocal.
     ratio = times if metric.power > 0 else dataclasses.replace(times, log=-times.log)
     values = [math.nan if name == OVERALL else math.exp(metric.power * float(np.mean(s.log_medians()))) for s in sides]
     return Answer(
-        name=name, verdict=verdict, a=values[0], b=values[1],
+        name=name,
+        verdict=verdict,
+        a=values[0],
+        b=values[1],
         ratio=ratio.estimate(shown) if shown and math.isfinite(times.se) else Estimate(value=math.exp(ratio.log)),
-        why=why, processes=Both(sides[0].count, sides[1].count), rounds=Both(sides[0].rounds, sides[1].rounds),
-    )  # fmt: skip
+        why=why,
+        processes=Both(sides[0].count, sides[1].count),
+        rounds=Both(sides[0].rounds, sides[1].rounds),
+    )
 
 
 def decide(times: Ratio, alpha: float, margin: float) -> str:
@@ -261,19 +286,6 @@ def why_undecided(found: Estimate, low: float, high: float) -> str:
         return "The number has no interval: more rounds or seeds would give one."
     limit = low if math.isfinite(low) and found.lo < low else high
     return f"The interval contains the limit {limit:.4g}: more rounds or seeds would narrow it."
-
-
-# The numbers of pairs after which the test looks. Each is a third more than the one before: looks cost confidence, and
-# rare ones would measure longer than needed.
-LOOKS = (6, 8, 11, 15, 20, 27, 36, 48, 64, 86, 115, 153, 204)
-SAME_PAIRS = 11
-FLOOR = 0.01  # the least standard deviation between pairs that is used, on the logarithmic scale
-# Half of an interval is at most this many times the range of the pairs. With autocorrelation 0.9, the mean of six pairs
-# is further from the truth once in 150 times, and that of eleven once in 14,000 (docs/STATISTICS.md).
-WIDEST = 4.0
-FLOOR_RANGE = 3 * FLOOR  # the range of about ten pairs with the least standard deviation
-MAX_AUTOCORRELATION = 0.97  # larger estimates count as this one, so that the effective number of pairs stays above 0
-SEEN = RunVariance(sd=math.nan, df=math.nan, source="seen in the pairs of processes")
 
 
 def share(look: int) -> float:

@@ -31,6 +31,11 @@ from jaxbench.statistics.bootstrap import CALIBRATED, MIN_PROCESSES, Estimate
 _STYLES = {FASTER: "ok", SLOWER: "no", CANNOT_TELL: "unchecked"}
 _CALLED = {"step_s": "time per step"}
 _TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}  # bidirectional controls reorder the text
+SHOWN = 0.95
+SCHEMA = 1  # of comparison.json
+STYLES = {FASTER: "green", SLOWER: "bold red", SAME: "", CANNOT_TELL: "yellow"}
+# CI services show the summary of a job as Markdown, where the name of a run must not become a link or an image.
+_MARKS = re.compile(r"([\\`*_{}\[\]#~$!])")  # characters that are special in Markdown but not in HTML
 
 
 def clean(text: str) -> str:
@@ -138,7 +143,6 @@ def deciding(comparison: Comparison) -> list[str]:
 
 
 Section = tuple[str, list[str]]
-SHOWN = 0.95
 
 
 class Level(NamedTuple):
@@ -282,10 +286,6 @@ def _span(values: Sequence[int], what: str) -> str:
     return f"{low if low == high else f'{low} to {high}'} {what}{'' if high == 1 else many}"
 
 
-SCHEMA = 1  # of comparison.json
-STYLES = {FASTER: "green", SLOWER: "bold red", SAME: "", CANNOT_TELL: "yellow"}
-
-
 def show(comparison: Comparison, console: Console) -> None:
     """Prints the verdict as a sentence, the tables, what would help, and all notes."""
     console.print()
@@ -296,10 +296,6 @@ def show(comparison: Comparison, console: Console) -> None:
         console.print()
     for heading, sentences in sections(comparison):
         section(heading, sentences, console)
-
-
-# CI services show the summary of a job as Markdown, where the name of a run must not become a link or an image.
-_MARKS = re.compile(r"([\\`*_{}\[\]#~$!])")  # characters that are special in Markdown but not in HTML
 
 
 def markdown(comparison: Comparison, name: str) -> str:
@@ -343,10 +339,14 @@ def junit(comparison: Comparison, name: str) -> bytes:
     _add_properties(
         suite,
         {
-            "verdict": comparison.verdict, "a": comparison.a, "b": comparison.b, "metric": judged.metric.name,
-            "margin": f"{judged.margin:g}", "spread": judged.spread.source,
+            "verdict": comparison.verdict,
+            "a": comparison.a,
+            "b": comparison.b,
+            "metric": judged.metric.name,
+            "margin": f"{judged.margin:g}",
+            "spread": judged.spread.source,
         },
-    )  # fmt: skip
+    )
     for answer in answers:
         _case(suite, name, answer, comparison)
     for each in comparison.left_out:
@@ -393,14 +393,24 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     paired = of_pairs(answers)
     session_sd = None if paired else spread.session_sd  # both sides of a pair are of one session
     document = {  # programs read these names: they may be added to, never changed
-        "schema": SCHEMA, "kind": "comparison", "a": comparison.a, "b": comparison.b,
-        "verdict": comparison.verdict, "exit_code": comparison.exit_code,
+        "schema": SCHEMA,
+        "kind": "comparison",
+        "a": comparison.a,
+        "b": comparison.b,
+        "verdict": comparison.verdict,
+        "exit_code": comparison.exit_code,
         "metric": {"name": metric.name, "unit": metric.unit, "more_is_better": metric.more_is_better},
-        "margin": answers.margin, "alpha": ALPHA, "paired": paired,
+        "margin": answers.margin,
+        "alpha": ALPHA,
+        "paired": paired,
         "confidence": {"point": point, "overall": overall},
         "spread": {"sd": spread.sd, "df": spread.df, "source": spread.source, "session_sd": session_sd},
-        "autocorrelation": answers.autocorrelation, "overall": answers.overall, "points": answers.points,
-        "factors": comparison.factors, "across": comparison.across, "software": comparison.software,
+        "autocorrelation": answers.autocorrelation,
+        "overall": answers.overall,
+        "points": answers.points,
+        "factors": comparison.factors,
+        "across": comparison.across,
+        "software": comparison.software,
         "left_out": [str(each) for each in comparison.left_out],
-    }  # fmt: skip
+    }
     return dict(documents.plain(document))

@@ -19,19 +19,29 @@ from jaxbench.features.doctor.finding import DoctorFinding, Result, check, good_
 
 # nvmlDeviceGetP2PStatus: reasons by code; 0 is on.
 _PEER = {
-    1: "the chipset does not support it", 2: "these GPUs do not support it", 3: "the GPUs are at different processors",
-    4: "a registry key disables it", 5: "this system does not support it",
-}  # fmt: skip
+    1: "the chipset does not support it",
+    2: "these GPUs do not support it",
+    3: "the GPUs are at different processors",
+    4: "a registry key disables it",
+    5: "this system does not support it",
+}
 # nvmlDeviceGetTopologyCommonAncestor: the way from one GPU to another.
 _WAYS = {
-    0: "on one board", 10: "through one switch", 20: "through several switches", 30: "through a host bridge",
-    40: "through host bridges of one processor", 50: "from one processor to another",
-}  # fmt: skip
+    0: "on one board",
+    10: "through one switch",
+    20: "through several switches",
+    30: "through a host bridge",
+    40: "through host bridges of one processor",
+    50: "from one processor to another",
+}
 # nvmlDeviceGetCurrentClocksEventReasons: bits that lower a clock below what the work asks for.
 _SLOWED = {
-    0x4: "the power limit", 0x8: "a hardware slowdown", 0x20: "heat (by the driver)", 0x40: "heat (by the hardware)",
+    0x4: "the power limit",
+    0x8: "a hardware slowdown",
+    0x20: "heat (by the driver)",
+    0x40: "heat (by the hardware)",
     0x80: "the power brake",
-}  # fmt: skip
+}
 _POWER_LIMIT = 0x4
 _LINKS = 18  # the most NVLinks of a GPU
 
@@ -108,22 +118,32 @@ def _gpu(ask: Callable[..., Any], handles: Sequence[Any], index: int) -> Gpu:
     peers = [(other, ask("P2PStatus", mine, handle, 0)) for other, handle in others]  # 0: reads, as NCCL asks
     ways = [(other, ask("TopologyCommonAncestor", mine, handle)) for other, handle in others]
     return Gpu(
-        index=index, name=name.decode() if isinstance(name, bytes) else str(name),
-        width=ask("CurrPcieLinkWidth", mine), slot_width=ask("MaxPcieLinkWidth", mine),
-        generation=ask("CurrPcieLinkGeneration", mine), slot_generation=ask("MaxPcieLinkGeneration", mine),
-        busy=ask("PerformanceState", mine) == 0, nvlinks=tuple(bool(link) for link in links if link is not None),
-        limit_w=limit and limit / 1e3, default_w=default and default / 1e3,
+        index=index,
+        name=name.decode() if isinstance(name, bytes) else str(name),
+        width=ask("CurrPcieLinkWidth", mine),
+        slot_width=ask("MaxPcieLinkWidth", mine),
+        generation=ask("CurrPcieLinkGeneration", mine),
+        slot_generation=ask("MaxPcieLinkGeneration", mine),
+        busy=ask("PerformanceState", mine) == 0,
+        nvlinks=tuple(bool(link) for link in links if link is not None),
+        limit_w=limit and limit / 1e3,
+        default_w=default and default / 1e3,
         reasons=ask("CurrentClocksEventReasons", mine),
         peers=tuple((other, code) for other, code in peers if code is not None),
         ways=tuple((other, code) for other, code in ways if code is not None),
-    )  # fmt: skip
+    )
 
 
 def findings(gpus: Sequence[Gpu]) -> list[DoctorFinding]:
     """The findings on these GPUs."""
     several = [peers(gpus)] if len(gpus) > 1 else []
-    return [*several, slots(gpus), *([nvlinks(gpus)] if any(gpu.nvlinks for gpu in gpus) else []), power(gpus),
-            clocks(gpus)]  # fmt: skip
+    return [
+        *several,
+        slots(gpus),
+        *([nvlinks(gpus)] if any(gpu.nvlinks for gpu in gpus) else []),
+        power(gpus),
+        clocks(gpus),
+    ]
 
 
 @check("peer-to-peer", "whether its GPUs may access each other's memory")
@@ -158,8 +178,9 @@ def slots(gpus: Sequence[Gpu]) -> Result | None:
     narrow = [f"GPU {g.index} uses {g.width} of {g.slot_width} lanes" for g in known if g.width != g.slot_width]
     slow = [  # only of busy GPUs: an idle one lowers its link to save power
         f"GPU {g.index} uses PCIe {g.generation}.0 of {g.slot_generation}.0 while it works"
-        for g in known if g.busy and g.generation and g.generation != g.slot_generation
-    ]  # fmt: skip
+        for g in known
+        if g.busy and g.generation and g.generation != g.slot_generation
+    ]
     numbers = {"fewest_lanes": min(gpu.width or 0 for gpu in known)}
     if not narrow and not slow:
         first = known[0]

@@ -35,6 +35,17 @@ SLOW = 0.7  # doubtful below this share of the highest clock that the system all
 TURBO_ON = {"intel_pstate/no_turbo": 0, "cpufreq/boost": 1}  # by file: the value that means "on"
 Times = dict[int, cores.CpuTime]  # by CPU
 
+# (good from, bad below): below 1 GB even the smoke preset has no room for its worker processes.
+MEMORY_BYTES, DISK_BYTES = (4e9, 1e9), (2e9, 100e6)
+SWAPPED = 0.01  # share of memory that may be swapped out
+_UNLIMITED = 2**60  # cgroup v1 writes a number near 2**63 for "no limit"
+READINGS = 20_000
+TIMER_S = (1e-6, 1e-4)  # (good up to, bad above): the shortest timed blocks last a few milliseconds
+_HIDING = ("JAX_PLATFORMS", *(f"{maker}_VISIBLE_DEVICES" for maker in ("CUDA", "ROCR", "HIP", "TPU")))
+# The oldest major version of NVIDIA's driver that each plug-in supports (JAX installation guide).
+DRIVERS = {"cuda13": 580, "cuda12": 525}
+_EXTRA = re.compile(r'(extra == "(tpu|cuda1\d|rocm\d+-local)")?')  # the markers of the jax requirements to check
+
 
 def sleep() -> float:
     """Sleeps for WATCH_S. Returns the seconds that have passed."""
@@ -170,14 +181,6 @@ def heat(before: int | None, after: int | None) -> Result | None:
     return state, message, "Improve the cooling, or lower the clock until this stops.", numbers
 
 
-# (good from, bad below): below 1 GB even the smoke preset has no room for its worker processes.
-MEMORY_BYTES, DISK_BYTES = (4e9, 1e9), (2e9, 100e6)
-SWAPPED = 0.01  # share of memory that may be swapped out
-_UNLIMITED = 2**60  # cgroup v1 writes a number near 2**63 for "no limit"
-READINGS = 20_000
-TIMER_S = (1e-6, 1e-4)  # (good up to, bad above): the shortest timed blocks last a few milliseconds
-
-
 def resources(folder: Path, root: Path = ROOT) -> list[DoctorFinding]:
     """The findings on memory, disk and timer. folder: where results would be written; it need not exist."""
     existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
@@ -236,12 +239,6 @@ def timer(readings: np.ndarray, root: Path = ROOT) -> Result:
     return graded(max(step, cost), *TIMER_S), message, advice, {"timer_step_s": step, "timer_reading_s": cost}
 
 
-_HIDING = ("JAX_PLATFORMS", *(f"{maker}_VISIBLE_DEVICES" for maker in ("CUDA", "ROCR", "HIP", "TPU")))
-# The oldest major version of NVIDIA's driver that each plug-in supports (JAX installation guide).
-DRIVERS = {"cuda13": 580, "cuda12": 525}
-_EXTRA = re.compile(r'(extra == "(tpu|cuda1\d|rocm\d+-local)")?')  # the markers of the jax requirements to check
-
-
 @dataclass(frozen=True)
 class Host:
     """The accelerators that the operating system shows.
@@ -264,9 +261,10 @@ def read_host(root: Path = ROOT) -> Host:
     text = read(root / "proc" / "driver" / "nvidia" / "version")
     driver = re.search(r"Kernel Module\s+(?:for \S+\s+)?(\d[\d.]*)", text)
     cards = [
-        device for device in (root / "sys" / "bus" / "pci" / "devices").glob("*")
+        device
+        for device in (root / "sys" / "bus" / "pci" / "devices").glob("*")
         if read(device / "vendor") == "0x10de" and read(device / "class").startswith("0x03")  # NVIDIA's, display or 3D
-    ]  # fmt: skip
+    ]
     return Host(
         nvidia_driver=driver.group(1) if driver else "",
         # Without a driver there are no device files, and a container may not show the bus.
@@ -309,10 +307,12 @@ def versions(packages: Mapping[str, str], lines: Iterable[str] | None = None) ->
         return "bad", f"{' and '.join(missing)} not installed.", advice, {}
     requirements = [Requirement(line) for line in (metadata.requires("jax") or [] if lines is None else lines)]
     wrong = {
-        f"{each.name} is {packages[each.name]}": f"'{each.name}{each.specifier}'" for each in requirements
-        if each.name in packages and _EXTRA.fullmatch(str(each.marker or ""))
+        f"{each.name} is {packages[each.name]}": f"'{each.name}{each.specifier}'"
+        for each in requirements
+        if each.name in packages
+        and _EXTRA.fullmatch(str(each.marker or ""))
         and not each.specifier.contains(packages[each.name], prereleases=True)
-    }  # fmt: skip
+    }
     if not requirements or wrong:  # without requirements nothing was compared
         advice = f"Install {' '.join(wrong.values())}."
         return ("bad", f"jax {packages['jax']} is incompatible: {', '.join(wrong)}.", advice, {}) if wrong else None

@@ -103,11 +103,16 @@ def _price(where: str, row: dict[str, str]) -> Price:
     if kind not in KINDS:
         raise UserError(f"{where}: kind '{kind}' is none of {', '.join(KINDS)}: write on demand, for example.")
     return Price(
-        device=row["device"], provider=row["provider"], per_device_hour=_positive(where, "price", row["price"]),
-        kind=kind, most=int(_positive(where, "most", most)) if most else None,
-        currency=unit[1], date=date, source=row["source"],
+        device=row["device"],
+        provider=row["provider"],
+        per_device_hour=_positive(where, "price", row["price"]),
+        kind=kind,
+        most=int(_positive(where, "most", most)) if most else None,
+        currency=unit[1],
+        date=date,
+        source=row["source"],
         watts=_positive(where, "watts", row["watts"]) if row["watts"] else None,
-    )  # fmt: skip
+    )
 
 
 def _positive(where: str, name: str, text: str) -> float:
@@ -196,9 +201,10 @@ def candidates(forecasts: Iterable[ForecastRecord], prices: Sequence[Price], job
     """Every forecast that fits and has a time, at each of the prices."""
     return [
         Candidate(forecast=each, price=price, job=job)
-        for each in forecasts for price in prices
+        for each in forecasts
+        for price in prices
         if each.low_s is not None and each.fits and each.devices <= (price.most or each.devices)
-    ]  # fmt: skip
+    ]
 
 
 def ranked(options: Iterable[Candidate]) -> list[Candidate]:
@@ -247,17 +253,39 @@ def _line(each: Candidate, today: datetime.date) -> dict[str, Any]:
     (low_s, high_s), (cost, cost_high), (joules, joules_high) = each.seconds, each.cost, each.joules or (None, None)
     most, least = each.examples_per_money
     return {
-        "name": each.name, "target": of.target, "device": price.device, "devices": of.devices,
-        "provider": price.provider, "kind": price.kind, "strategy": of.strategy, "arm": of.arm,
-        "global_batch": of.global_batch, "steps": each.steps, "basis": of.basis, "grade": of.grade,
+        "name": each.name,
+        "target": of.target,
+        "device": price.device,
+        "devices": of.devices,
+        "provider": price.provider,
+        "kind": price.kind,
+        "strategy": of.strategy,
+        "arm": of.arm,
+        "global_batch": of.global_batch,
+        "steps": each.steps,
+        "basis": of.basis,
+        "grade": of.grade,
         "attention": of.attention,
-        "peak_bytes": of.peak_bytes, "memory_bytes": of.memory_bytes, "low_s": low_s, "high_s": high_s,
-        "meets_deadline": each.meets, "low_cost": cost, "high_cost": cost_high, "currency": price.currency,
-        "low_joules": joules, "high_joules": joules_high, "most_examples_per_money": most,
-        "least_examples_per_money": least, "sort_s": each.at[0], "sort_cost": each.at[1],
-        "price_per_device_hour": price.per_device_hour, "price_date": price.date.isoformat(),
-        "price_is_old": price.old(today), "price_source": price.source, "watts": price.watts,
-    }  # fmt: skip
+        "peak_bytes": of.peak_bytes,
+        "memory_bytes": of.memory_bytes,
+        "low_s": low_s,
+        "high_s": high_s,
+        "meets_deadline": each.meets,
+        "low_cost": cost,
+        "high_cost": cost_high,
+        "currency": price.currency,
+        "low_joules": joules,
+        "high_joules": joules_high,
+        "most_examples_per_money": most,
+        "least_examples_per_money": least,
+        "sort_s": each.at[0],
+        "sort_cost": each.at[1],
+        "price_per_device_hour": price.per_device_hour,
+        "price_date": price.date.isoformat(),
+        "price_is_old": price.old(today),
+        "price_source": price.source,
+        "watts": price.watts,
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,9 +337,16 @@ def growth(forecasts: Iterable[ForecastRecord], host: int) -> list[Growth]:
             seconds = [each.by_link.get(name) or each.scheduled_s or math.inf for each in line]
             return tuple(each.global_batch / took / base for each, took in zip(line, seconds, strict=True))
 
-        made.append(Growth(
-            target=line[0].target.partition(":")[0], strategy=strategy, arm=arm, link=line[-1].link,
-            devices=tuple(each.devices for each in line), speed=speed(""),
-            by_link={name: speed(name) for name in line[-1].by_link}, bound=line[-1].grade != ESTIMATED,
-        ))  # fmt: skip
+        made.append(
+            Growth(
+                target=line[0].target.partition(":")[0],
+                strategy=strategy,
+                arm=arm,
+                link=line[-1].link,
+                devices=tuple(each.devices for each in line),
+                speed=speed(""),
+                by_link={name: speed(name) for name in line[-1].by_link},
+                bound=line[-1].grade != ESTIMATED,
+            )
+        )
     return made

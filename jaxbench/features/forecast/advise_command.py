@@ -60,11 +60,14 @@ def request(texts: dict[str, str | None], *, today: datetime.date) -> AdviceRequ
         if name not in known:
             raise UserError(f"--targets={name} is unknown: {did_you_mean(name, known)}")
     return AdviceRequest(
-        tokens=_positive("tokens", texts["tokens"], "1e12"), examples=_positive("examples", texts["examples"], "1.2e8"),
+        tokens=_positive("tokens", texts["tokens"], "1e12"),
+        examples=_positive("examples", texts["examples"], "1.2e8"),
         deadline_s=_duration(texts["deadline"]),
-        prices=tuple(advice.read_prices(Path(texts["prices"]) if texts["prices"] else None)), names=names,
-        counts=forecast_command.numbers("counts", texts["counts"], "8,64 or 8..256") or _COUNTS, today=today,
-    )  # fmt: skip
+        prices=tuple(advice.read_prices(Path(texts["prices"]) if texts["prices"] else None)),
+        names=names,
+        counts=forecast_command.numbers("counts", texts["counts"], "8,64 or 8..256") or _COUNTS,
+        today=today,
+    )
 
 
 def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: Path, console: Console) -> bool:
@@ -80,8 +83,10 @@ def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: P
         raise UserError(f"--tokens: an example of {config.experiment} has no tokens: give --examples=1.2e8.")
     job = TrainingBudget(
         examples=asked.examples or (asked.tokens or 0.0) / workload.tokens,
-        tokens=workload.tokens or 0, unit=workload.unit, deadline_s=asked.deadline_s,
-    )  # fmt: skip
+        tokens=workload.tokens or 0,
+        unit=workload.unit,
+        deadline_s=asked.deadline_s,
+    )
     deep = config.get("model", {}).get("layers") is not None and (workload.blocks or 0) > max(_DEPTHS)
     found: list[Candidate] = []
     missing: list[str] = []
@@ -114,11 +119,15 @@ def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: P
     missing += _without_target(asked)  # a reader must know what was not considered
     missing += [need] if (need := forecast_command.smallest_need(records)) else []
     document = {
-        "schema": 1, "experiment": str(config.experiment), "job": dataclasses.asdict(job),
-        "today": asked.today.isoformat(), "assumed": _assumed(config, job), "missing": missing,
+        "schema": 1,
+        "experiment": str(config.experiment),
+        "job": dataclasses.asdict(job),
+        "today": asked.today.isoformat(),
+        "assumed": _assumed(config, job),
+        "missing": missing,
         "candidates": advice.lines(advice.ranked(found), asked.today),
         "growth": [{**dataclasses.asdict(each), "too_many": each.too_many} for each in grown],
-    }  # fmt: skip
+    }
     write_json(workdir / FILE, sealed(plain(document)))
     return bool(found)
 

@@ -37,9 +37,12 @@ _ATTENTION = {
 SAVES_MEMORY = "--config.lever.compiler=async_all_gather+xla_tpu_scheduler_percent_shared_memory_limit=50"
 SLOW = "no answer within"  # in the reason if a compiler exceeded its time limit (processes/client.py)
 _HOW = {
-    "cycles": "the compiler's cycles", "roofline": "the roofline of products", "memory": "bytes at the memory's rate",
-    "kernel": "the FLOPs of attention kernels", "unknown": "the bytes of kernels without an estimate",
-}  # fmt: skip
+    "cycles": "the compiler's cycles",
+    "roofline": "the roofline of products",
+    "memory": "bytes at the memory's rate",
+    "kernel": "the FLOPs of attention kernels",
+    "unknown": "the bytes of kernels without an estimate",
+}
 _SUMS = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # strategies that all-reduce the whole gradient once
 # Strategies that send gradients and parameters among all devices. The compiler chooses the collectives.
 _WHOLE = (*_SUMS, "zero1", "zero2", "fsdp")
@@ -63,21 +66,35 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
         reason = row.why + (f" Try {SAVES_MEMORY}, which makes the compiler save memory." if saves else "")
     status = "ok" if record is not None else row.status
     forecast = ForecastRecord(
-        point=row.name, target=target.text, experiment=experiment, device_kind=target.device_kind,
-        strategy=point["strategy"], scaling=point["scaling"], arm=point["arm"], devices=point["devices"],
-        global_batch=point["global_batch"], basis=COMPILED, status="slow" if SLOW in row.reason else status,
-        reason=reason, peak_bytes=row.needed_bytes, memory_bytes=row.memory_bytes,
+        point=row.name,
+        target=target.text,
+        experiment=experiment,
+        device_kind=target.device_kind,
+        strategy=point["strategy"],
+        scaling=point["scaling"],
+        arm=point["arm"],
+        devices=point["devices"],
+        global_batch=point["global_batch"],
+        basis=COMPILED,
+        status="slow" if SLOW in row.reason else status,
+        reason=reason,
+        peak_bytes=row.needed_bytes,
+        memory_bytes=row.memory_bytes,
         family=family(target.platform, point.get("levers", {})),
-    )  # fmt: skip
+    )
     if record is None:
         return forecast
     # It compiles and has a time, so it is shown; but a step that sends something else is another step.
     wrong = (f"Its communication is not as expected: {row.why}.",) if row.right is False else ()
     return dataclasses.replace(
-        forecast, collectives=record.collectives, parameters=record.parameters,
-        flops=record.flops, attention=record.attention, passes=record.passes,
+        forecast,
+        collectives=record.collectives,
+        parameters=record.parameters,
+        flops=record.flops,
+        attention=record.attention,
+        passes=record.passes,
         notes=wrong,
-    )  # fmt: skip
+    )
 
 
 def family(platform: str, levers: Mapping[str, str]) -> str:
@@ -129,15 +146,19 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
         notes = (*notes, *assumed(network))
     times = schedule.times(events, network.seconds, on.overlap)
     made = dataclasses.replace(
-        forecast, seconds_by=dict(sorted(by.items())), kernels=kernels, host_bytes=copied,
-        bubble_s=schedule.bubble_s(events, forecast.passes), notes=notes,
+        forecast,
+        seconds_by=dict(sorted(by.items())),
+        kernels=kernels,
+        host_bytes=copied,
+        bubble_s=schedule.bubble_s(events, forecast.passes),
+        notes=notes,
         link=str(network.inside) if isinstance(network, Hosts) and isinstance(network.inside, PciePath) else "",
         by_link={
             name: schedule.times(events, each.seconds, on.overlap).scheduled_s  # the same program over another link
             for name, each in (alternatives(network, target) if forecast.wire_bytes else {}).items()
         },
         slowest_s=times.bare_s + slow_s - sent_s if slow_s > sent_s else 0.0,
-    )  # fmt: skip
+    )
     return banded(made, times, on)
 
 
@@ -217,9 +238,11 @@ def at_count(
     work_s = shared((n, schedule.work_s(few.events)), (m, schedule.work_s(many.events)), count)
     peaks = few.forecast.peak_bytes, many.forecast.peak_bytes
     base = dataclasses.replace(
-        many.forecast, notes=notes, sources=(*many.forecast.sources, f"{n} devices", f"{m} devices"),
+        many.forecast,
+        notes=notes,
+        sources=(*many.forecast.sources, f"{n} devices", f"{m} devices"),
         peak_bytes=None if None in peaks else round(shared((n, peaks[0]), (m, peaks[1]), count)),  # type: ignore[arg-type]
-    )  # fmt: skip
+    )
     return _at_count(CompiledForecast(base, many.events), count, target, network, work_s)
 
 
@@ -232,9 +255,11 @@ def from_one_count(compiled: CompiledForecast, count: int, target: Target, netwo
     update_s = UPDATE_BYTES * compiled.forecast.parameters / on.memory_bytes_per_s if on is not None else 0.0
     work_s = schedule.work_s(compiled.events) + update_s * (1 / count - 1 / m)
     base = dataclasses.replace(
-        compiled.forecast, peak_bytes=None, sources=(*compiled.forecast.sources, f"{m} devices"),
+        compiled.forecast,
+        peak_bytes=None,
+        sources=(*compiled.forecast.sources, f"{m} devices"),
         notes=(f"Work on other counts than {m} differs by the update of the state, {UPDATE_BYTES} bytes a parameter.",),
-    )  # fmt: skip
+    )
     return _at_count(CompiledForecast(base, compiled.events), count, target, network, work_s)
 
 
@@ -267,16 +292,20 @@ def at_depth(shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, i
         return (low or 0.0) + share * ((high or 0.0) - (low or 0.0))
 
     made = dataclasses.replace(
-        deep, basis=RECKONED, sources=(*deep.sources, *(f"{depth} blocks" for depth in depths)),
+        deep,
+        basis=RECKONED,
+        sources=(*deep.sources, *(f"{depth} blocks" for depth in depths)),
         peak_bytes=None if deep.peak_bytes is None else round(line(shallow.peak_bytes, deep.peak_bytes)),
-        parameters=round(line(shallow.parameters, deep.parameters)), flops=line(shallow.flops, deep.flops),
-        kernels=line(shallow.kernels, deep.kernels), bubble_s=line(shallow.bubble_s, deep.bubble_s),
+        parameters=round(line(shallow.parameters, deep.parameters)),
+        flops=line(shallow.flops, deep.flops),
+        kernels=line(shallow.kernels, deep.kernels),
+        bubble_s=line(shallow.bubble_s, deep.bubble_s),
         host_bytes=round(line(shallow.host_bytes, deep.host_bytes)),
         collectives=tuple(_deeper(shallow.collectives, each, share) for each in deep.collectives),
         seconds_by={how: line(shallow.seconds_by.get(how, 0.0), deep.seconds_by[how]) for how in deep.seconds_by},
         by_link={name: line(shallow.by_link.get(name, 0.0), deep.by_link[name]) for name in deep.by_link},
         slowest_s=line(shallow.slowest_s, deep.slowest_s),
-    )  # fmt: skip
+    )
     on = work.chip(deep.device_kind)
     if shallow.work_s is None or deep.work_s is None or on is None:
         return made
@@ -343,15 +372,30 @@ def from_measured(rows: Sequence[Row], count: int, target: str, network: Network
         notes.append("Local work is taken in proportion to the per-device batch; small batches are slower than that.")
     batch = point.global_batch * (count if point.scaling == "weak" else 1)
     return ForecastRecord(
-        point="/".join(filter(None, (point.strategy, point.scaling, str(count), point.arm))), target=target,
-        experiment=record.experiment, device_kind=record.device_kind, strategy=point.strategy, scaling=point.scaling,
-        arm=point.arm, devices=count, global_batch=batch, basis=MEASURED, status="ok", sources=(point.point,),
-        collectives=collectives, parameters=record.passport.parameters, grade=ESTIMATED,
+        point="/".join(filter(None, (point.strategy, point.scaling, str(count), point.arm))),
+        target=target,
+        experiment=record.experiment,
+        device_kind=record.device_kind,
+        strategy=point.strategy,
+        scaling=point.scaling,
+        arm=point.arm,
+        devices=count,
+        global_batch=batch,
+        basis=MEASURED,
+        status="ok",
+        sources=(point.point,),
+        collectives=collectives,
+        parameters=record.passport.parameters,
+        grade=ESTIMATED,
         flops=record.passport.flops_per_step * (count if point.scaling == "weak" else 1),
-        low_s=max(share * low, sent_s), scheduled_s=share * step.value + sent_s, high_s=share * high + slowly_s,
-        work_s=share * step.value, communication_s=sent_s, seconds_by={"measured": share * step.value},
+        low_s=max(share * low, sent_s),
+        scheduled_s=share * step.value + sent_s,
+        high_s=share * high + slowly_s,
+        work_s=share * step.value,
+        communication_s=sent_s,
+        seconds_by={"measured": share * step.value},
         notes=tuple(notes),
-    )  # fmt: skip
+    )
 
 
 def _sent_s(collectives: Sequence[Collective], network: Network) -> float:

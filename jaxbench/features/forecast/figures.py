@@ -22,6 +22,10 @@ from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import Mark
 
 LIMIT = 48  # most points that fit in the figure: names are unreadable below a line each
+_PUBLISHED = {"TPU v5 lite": ("maxtext_v5e", "chips", {"16B": "s", "32B": "^", "64B": "D", "128B": "v"})}
+_AS_LARGE = 0.1  # largest relative difference in parameters at which a published model counts as equally large
+_MARGIN = 1.25  # factor by which the axis of devices extends beyond the first and the last count
+_HATCHES = ("////", "\\\\\\\\", "....", "xxxx")  # bands of several families overlap, and must stay apart without colour
 
 
 @plot("compiled", views=("compiled",))
@@ -74,10 +78,6 @@ def _memory(axes: Axes, needed: Sequence[float], has: float) -> None:
 # forecast: Forecasts over the number of devices: utilisation as a hatched band; below it, memory and bytes per
 # device. A forecast must not look like a measurement: it is a band or a dashed bound, never points with error bars.
 
-_PUBLISHED = {"TPU v5 lite": ("maxtext_v5e", "chips", {"16B": "s", "32B": "^", "64B": "D", "128B": "v"})}
-_AS_LARGE = 0.1  # largest relative difference in parameters at which a published model counts as equally large
-_MARGIN = 1.25  # factor by which the axis of devices extends beyond the first and the last count
-_HATCHES = ("////", "\\\\\\\\", "....", "xxxx")  # bands of several families overlap, and must stay apart without colour
 Family = tuple[str, str, str, str]
 
 
@@ -263,9 +263,15 @@ def draw_advice(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: 
         bound = family[0]["grade"] != "estimated"
         at = [(line["sort_s"] / scale, line["sort_cost"]) for line in family]
         axes.plot(
-            *zip(*at, strict=True), color=colour, marker=marker, linewidth=0.8, linestyle="--" if bound else "-",
-            markersize=4, markerfacecolor="white" if bound else colour, zorder=3,
-        )  # fmt: skip
+            *zip(*at, strict=True),
+            color=colour,
+            marker=marker,
+            linewidth=0.8,
+            linestyle="--" if bound else "-",
+            markersize=4,
+            markerfacecolor="white" if bound else colour,
+            zorder=3,
+        )
         for line in () if bound else family:
             ends = (line["low_s"] / scale, line["high_s"] / scale), (line["low_cost"], line["high_cost"])
             axes.plot(*ends, color=colour, linewidth=0.6, zorder=2)

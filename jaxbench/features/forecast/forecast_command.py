@@ -72,10 +72,13 @@ def request(texts: dict[str, str | None]) -> ForecastRequest:
     links = tuple((text.strip(), network.parse(text)) for text in (texts["link"] or "").split(",") if text.strip())
     names = [text.strip() for text in (texts["targets"] or "").split(",") if text.strip()]
     asked = ForecastRequest(
-        targets=tuple(targets.parse(name) for name in names), counts=numbers("counts", texts["counts"], "1,2,4,8"),
-        depths=numbers("depths", texts["depths"], "2,4"), source=Path(texts["from"]) if texts["from"] else None,
-        links=links, card=Path(texts["card"]) if texts["card"] else None,
-    )  # fmt: skip
+        targets=tuple(targets.parse(name) for name in names),
+        counts=numbers("counts", texts["counts"], "1,2,4,8"),
+        depths=numbers("depths", texts["depths"], "2,4"),
+        source=Path(texts["from"]) if texts["from"] else None,
+        links=links,
+        card=Path(texts["card"]) if texts["card"] else None,
+    )
     if asked.source is None and not names:
         raise UserError("jaxbench forecast needs --targets=v5e:16x16,h100:8, or --from=DIR of a measured run.")
     if asked.source is not None and (names or not (links or asked.card) or not asked.counts):
@@ -187,9 +190,14 @@ def _placed(config: ConfigDict, asked: ForecastRequest, target: Target, base: tu
 
 
 def _compile(
-    experiment: str, config: ConfigDict, asked: ForecastRequest, target: Target, depth: int, workdir: Path,
+    experiment: str,
+    config: ConfigDict,
+    asked: ForecastRequest,
+    target: Target,
+    depth: int,
+    workdir: Path,
     console: Console,
-) -> Path:  # fmt: skip
+) -> Path:
     """Compiles the points of one target and depth that its folder lacks. Returns the folder."""
     from jaxbench.sweep import compile_only  # imported here, because only this needs jax
 
@@ -239,9 +247,10 @@ def _counts(found: Sequence[CompiledForecast], asked: ForecastRequest, target: T
         for count in asked.counts:
             part = target.part(count)
             extrapolated = (
-                estimate.at_count(few, rest[0], count, part, asked.network(part)) if rest
+                estimate.at_count(few, rest[0], count, part, asked.network(part))
+                if rest
                 else estimate.from_one_count(few, count, part, asked.network(part))
-            )  # fmt: skip
+            )
             records.append(done.get(count) or extrapolated)  # what was compiled is exact
     return records
 
@@ -259,10 +268,11 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
     families = dict.fromkeys((row.point.strategy, row.point.scaling, row.point.arm) for row in rows)
     # Between hosts: one device on each, as over a slow network at home. Within one: all devices on the same host.
     networks: list[tuple[str, Network]] = [
-        (text, Hosts(host=1, inside={}, between=link)) if isinstance(link, AlphaBetaLink)
+        (text, Hosts(host=1, inside={}, between=link))
+        if isinstance(link, AlphaBetaLink)
         else (text, Hosts(host=max(asked.counts), inside=link, between=None))
         for text, link in asked.links
-    ]  # fmt: skip
+    ]
     if asked.card is not None:
         networks.append((str(asked.card), _carded(asked.card)))
     records = []

@@ -70,9 +70,15 @@ Needs = dict[Family, dict[int, int]]  # bytes per device, by device count
 
 
 def needs(
-    experiment: str, config: ConfigDict, target: Target, folder: Path, console: Console, blocks: int, *,
+    experiment: str,
+    config: ConfigDict,
+    target: Target,
+    folder: Path,
+    console: Console,
+    blocks: int,
+    *,
     whole: bool = False,
-) -> tuple[Needs, list[str]]:  # fmt: skip
+) -> tuple[Needs, list[str]]:
     """(the memory of each family by device count, sentences on points with unknown memory). blocks: of the model.
     whole: compile all of them. The compiler's messages are kept in `folder`. Raises UserError."""
     from jaxbench.sweep import compile_only  # imported here, because only this needs jax

@@ -302,9 +302,12 @@ def _parse_slot(text: str) -> PciePath:
             "share a switch, :sockets if they are at two processors."
         )
     return PciePath(
-        generation=int(match[1]), lanes=int(match[2]), peer="p2p" in words, switch="switch" in words,
+        generation=int(match[1]),
+        lanes=int(match[2]),
+        peer="p2p" in words,
+        switch="switch" in words,
         socket=1 if "sockets" in words else None,
-    )  # fmt: skip
+    )
 
 
 def slowest(network: Network) -> Network:

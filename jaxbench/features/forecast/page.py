@@ -29,6 +29,56 @@ from jaxbench.report.page import Page, Picture, Purpose, Section
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
 
 PAGE, CSV, DEFINITION = "forecast.html", "forecast.csv", "forecasts"
+_FILE = tuple(
+    Column(name, name)
+    for name in (
+        "target",
+        "experiment",
+        "device_kind",
+        "point",
+        "strategy",
+        "scaling",
+        "arm",
+        "devices",
+        "global_batch",
+        "basis",
+        "status",
+        "reason",
+        "fits",
+        "peak_bytes",
+        "memory_bytes",
+        "wire_bytes",
+        "grade",
+        "low_s",
+        "scheduled_s",
+        "high_s",
+        "work_s",
+        "communication_s",
+        "host_s",
+        "host_bytes",
+        "bubble_s",
+        "slowest_s",
+        "family",
+        "runs",
+        "flops",
+        "peak_flop_per_s",
+        "parameters",
+        "kernels",
+        "attention",
+        "link",
+    )
+)
+_PLOTS = (draw_forecast, draw_links)
+_PARTS = {
+    "cycles": "products",
+    "roofline": "products",
+    "kernel": "attention and kernels that state FLOPs",
+    "memory": "memory",
+    "unknown": "other kernels",
+    "measured": "measured work",
+}
+FILE, ADVICE_PAGE, ADVICE_CSV, ADVICE_DEFINITION = "advise.json", "advise.html", "advise.csv", "advice"
+_DAY_S, _KWH = 86400.0, 3.6e6
 
 
 def _times(record: ForecastRecord) -> str:
@@ -62,15 +112,6 @@ _COLUMNS = (
     Column("time, ms", _times, kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
     Column("MFU, %", _utilisation, kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
 )
-_FILE = tuple(
-    Column(name, name) for name in (
-        "target", "experiment", "device_kind", "point", "strategy", "scaling", "arm", "devices", "global_batch",
-        "basis", "status", "reason", "fits", "peak_bytes", "memory_bytes", "wire_bytes", "grade", "low_s",
-        "scheduled_s", "high_s", "work_s", "communication_s", "host_s", "host_bytes", "bubble_s", "slowest_s", "family",
-        "runs", "flops", "peak_flop_per_s", "parameters", "kernels", "attention", "link",
-    )
-)  # fmt: skip
-_PLOTS = (draw_forecast, draw_links)
 
 
 def write(folder: Path, console: Console, answer: str = "") -> None:
@@ -136,9 +177,15 @@ def page_of(records: Sequence[ForecastRecord], pictures: Sequence[Picture] = (),
     sections.append(Section(heading="How the times were estimated", sentences=_methods(records), definition=DEFINITION))
     table = fill(_COLUMNS, records, group=lambda record: record.target.partition(":")[0])
     return Page(
-        name="forecast", heading=title(records), headlines=[*([answer] if answer else []), *headlines],
-        pictures=pictures, table=table, sections=sections, definition=DEFINITION, made_from=forecasts.FILE,
-    )  # fmt: skip
+        name="forecast",
+        heading=title(records),
+        headlines=[*([answer] if answer else []), *headlines],
+        pictures=pictures,
+        table=table,
+        sections=sections,
+        definition=DEFINITION,
+        made_from=forecasts.FILE,
+    )
 
 
 def _link(record: ForecastRecord) -> str:
@@ -149,12 +196,6 @@ def _link(record: ForecastRecord) -> str:
     used = f", here {record.link}" if record.link else ""
     least = f"; {100 * slow:.0f} % at the slowest that was measured of this kind" if slow is not None else ""
     return f"{record.target} {record.point}{used}: work is {', '.join(words)}{least}."
-
-
-_PARTS = {
-    "cycles": "products", "roofline": "products", "kernel": "attention and kernels that state FLOPs",
-    "memory": "memory", "unknown": "other kernels", "measured": "measured work",
-}  # fmt: skip
 
 
 def _waterfall(records: Sequence[ForecastRecord]) -> list[str]:
@@ -189,8 +230,6 @@ def _methods(records: Sequence[ForecastRecord]) -> list[str]:
     ]
 
 
-FILE, ADVICE_PAGE, ADVICE_CSV, ADVICE_DEFINITION = "advise.json", "advise.html", "advise.csv", "advice"
-_DAY_S, _KWH = 86400.0, 3.6e6
 Line = dict[str, Any]
 
 
@@ -220,9 +259,11 @@ def _columns(document: Line) -> tuple[Column, ...]:
     money = next((line["currency"] for line in document["candidates"]), "")
     unit = document["job"]["unit"]
     unit_of_time, scale = clock(document["candidates"])
-    deadline = [] if document["job"]["deadline_s"] is None else [
-        Column("in time", lambda line: line["meets_deadline"], kind=TEXT, terminal=ALWAYS)
-    ]  # fmt: skip
+    deadline = (
+        []
+        if document["job"]["deadline_s"] is None
+        else [Column("in time", lambda line: line["meets_deadline"], kind=TEXT, terminal=ALWAYS)]
+    )
     # Always shown is what decides: hardware, grade, time and cost.
     return (
         Column("hardware", lambda line: line["name"], kind=TEXT, terminal=ALWAYS),
@@ -288,9 +329,16 @@ def _page(document: Line, table: Table, brief: Table, pictures: list[Picture]) -
         sections.insert(0, Section("Old prices", prices, definition="prices"))
     sections.append(Section("Prices", _sources(document["candidates"]), page.Purpose.DETAIL, "prices"))
     return Page(
-        name="advise", heading=_title(document), headlines=_answers(document), pictures=pictures, table=table,
-        brief=brief, sections=sections, definition=ADVICE_DEFINITION, made_from=FILE,
-    )  # fmt: skip
+        name="advise",
+        heading=_title(document),
+        headlines=_answers(document),
+        pictures=pictures,
+        table=table,
+        brief=brief,
+        sections=sections,
+        definition=ADVICE_DEFINITION,
+        made_from=FILE,
+    )
 
 
 def _answers(document: Line) -> list[str]:
@@ -350,9 +398,11 @@ def _old(lines: list[Line]) -> list[str]:
 
 
 def _sources(lines: list[Line]) -> list[str]:
-    return list(dict.fromkeys(
-        f"{line['device']}, {_offer(line)}: {line['price_per_device_hour']:g} {line['currency']} per device-hour "
-        f"on {line['price_date']} ({line['price_source']}); "
-        + (f"{line['watts']:g} W." if line["watts"] else "power not published.")
-        for line in lines
-    ))  # fmt: skip
+    return list(
+        dict.fromkeys(
+            f"{line['device']}, {_offer(line)}: {line['price_per_device_hour']:g} {line['currency']} per device-hour "
+            f"on {line['price_date']} ({line['price_source']}); "
+            + (f"{line['watts']:g} W." if line["watts"] else "power not published.")
+            for line in lines
+        )
+    )

@@ -18,6 +18,9 @@ from jaxbench.features.forecast.work import Chip, Cost
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import Instruction, Module, parse
 
+_COPIES = ("copy", "slice", "dynamic-slice", "dynamic-update-slice")  # between memories of a chip, or with the host's
+_TARGETS = ("AsyncCollectiveStart", "AsyncCollectiveDone")
+
 
 @dataclass(frozen=True)
 class Send:
@@ -54,9 +57,6 @@ class Loop:
     known: bool
     branches: tuple[float, ...] = ()
 
-
-_COPIES = ("copy", "slice", "dynamic-slice", "dynamic-update-slice")  # between memories of a chip, or with the host's
-_TARGETS = ("AsyncCollectiveStart", "AsyncCollectiveDone")
 
 Event = Cost | Send | Copy | Wait | Loop
 LinkTime = Callable[[Collective, int], float]
@@ -155,9 +155,11 @@ class _Reader:
             # The loop over a pipeline's ticks: what a stage does in a tick is a branch of its conditional.
             choices = next((each.branches for each in inside if each.opcode == "conditional"), [])
             yield Loop(
-                trips or 1, tuple(self.events(line.body)), known=trips is not None,
+                trips or 1,
+                tuple(self.events(line.body)),
+                known=trips is not None,
                 branches=tuple(work_s(tuple(self.events(name))) for name in choices),
-            )  # fmt: skip
+            )
         elif line.opcode == "conditional":  # the longest branch: stages run different ones, and wait for each other
             yield from max((tuple(self.events(name)) for name in line.branches), key=work_s, default=())
         elif line.opcode == "call":
@@ -292,6 +294,9 @@ def among(kept: Collective, devices: int) -> Collective:
     factor = max(1, kept.group) / devices if kept.kind == "reduce-scatter" else 1.0
     size = round(kept.bytes * factor)
     return dataclasses.replace(
-        kept, group=devices, bytes=size, elements=round(kept.elements * factor),
+        kept,
+        group=devices,
+        bytes=size,
+        elements=round(kept.elements * factor),
         wire_bytes=round(size * collective_counts.sent(kept.kind, devices)) if devices > 1 else 0,
-    )  # fmt: skip
+    )

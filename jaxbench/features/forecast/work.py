@@ -38,6 +38,35 @@ KERNEL_S = 1e-6  # of any other kernel, as XLA's own model assumes (openxla/xla,
 OVERLAP = 0.189
 _AT = ("fa2", "forward", 128, 2048)  # what `attention_share` of ceilings.csv is measured for
 
+# Instructions without cost: they compute nothing or a single number, or they overlap with work, as a TPU's copies
+# between its memories do.
+FREE = frozenset(
+    "parameter constant get-tuple-element tuple bitcast after-all partition-id replica-id opt-barrier copy-start "
+    "copy-done slice-start slice-done add-dependency rng-get-and-update-state".split()
+)
+# Custom calls that only tell the compiler something, or name memory.
+_FREE_CALLS = frozenset("ConcatBitcast AllocateBuffer Sharding AssumeGatherIndicesInBound Pin Unpin".split())
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_ESTIMATE = re.compile(r'"?cost_estimate"?:\{[^}]*?"?flops"?:"?(\d+)')
+_KERNEL_NAME = re.compile(r'\bname = "(\w+)"')  # the name of a Triton kernel
+_SCRATCH = re.compile(r"\b[su]8\[\d+\](\{0\})?\)$")  # a library's workspace: the last result of its call
+_DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+_ATTENTION = 0.5  # the share of the peak of a kernel with known FLOPs, if the catalogue has no rate: that of A100
+# JAX's attention kernels for TPUs and GPUs, which do not state their FLOPs: (products, axis). products: how many
+# products of positions by positions it has: two forward (scores, values), five backward (scores recomputed, and the
+# gradients of weights, values, keys and queries). axis: the axis of the queries with the positions. Queries are
+# (examples, heads, positions, width) on a TPU and (examples, positions, heads, width) on a GPU.
+_ATTENTION_KERNELS = {
+    "splash_mha_fwd": (2, -2),
+    "splash_mha_dkv": (5, -2),
+    "mha_forward": (2, -3),
+    "mha_backward": (5, -3),
+}
+_HOST = re.compile(r"S\(5\)")  # the space of an array in the host's memory
+_COPIES = ("copy-start", "copy", "dynamic-slice-start", "dynamic-update-slice-start", "slice-start", "async-start")
+_PICKS = ("dynamic-slice", "slice", "gather")  # instructions that read only as much as they return
+_NOT_MAIN = re.compile(r"S\([1-9]\)")  # the spaces of a TPU's on-chip memories and of the host; S(0) is not printed
+
 
 def product_s(size: ProductSize, flop_per_s: float, cores: int) -> float:
     """The seconds of a product. flop_per_s: what a large product reaches. cores: multiprocessors of the GPU."""
@@ -74,33 +103,6 @@ def _attention_rates() -> dict[tuple[str, str, int, int], float]:
         (row["kernel"], row["direction"], int(row["width"]), int(row["positions"])): float(row["tflops"])
         for row in rows("attention.csv")
     }
-
-
-# Instructions without cost: they compute nothing or a single number, or they overlap with work, as a TPU's copies
-# between its memories do.
-FREE = frozenset(
-    "parameter constant get-tuple-element tuple bitcast after-all partition-id replica-id opt-barrier copy-start "
-    "copy-done slice-start slice-done add-dependency rng-get-and-update-state".split()
-)
-# Custom calls that only tell the compiler something, or name memory.
-_FREE_CALLS = frozenset("ConcatBitcast AllocateBuffer Sharding AssumeGatherIndicesInBound Pin Unpin".split())
-_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
-_ESTIMATE = re.compile(r'"?cost_estimate"?:\{[^}]*?"?flops"?:"?(\d+)')
-_KERNEL_NAME = re.compile(r'\bname = "(\w+)"')  # the name of a Triton kernel
-_SCRATCH = re.compile(r"\b[su]8\[\d+\](\{0\})?\)$")  # a library's workspace: the last result of its call
-_DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
-_ATTENTION = 0.5  # the share of the peak of a kernel with known FLOPs, if the catalogue has no rate: that of A100
-# JAX's attention kernels for TPUs and GPUs, which do not state their FLOPs: (products, axis). products: how many
-# products of positions by positions it has: two forward (scores, values), five backward (scores recomputed, and the
-# gradients of weights, values, keys and queries). axis: the axis of the queries with the positions. Queries are
-# (examples, heads, positions, width) on a TPU and (examples, positions, heads, width) on a GPU.
-_ATTENTION_KERNELS = {
-    "splash_mha_fwd": (2, -2), "splash_mha_dkv": (5, -2), "mha_forward": (2, -3), "mha_backward": (5, -3),
-}  # fmt: skip
-_HOST = re.compile(r"S\(5\)")  # the space of an array in the host's memory
-_COPIES = ("copy-start", "copy", "dynamic-slice-start", "dynamic-update-slice-start", "slice-start", "async-start")
-_PICKS = ("dynamic-slice", "slice", "gather")  # instructions that read only as much as they return
-_NOT_MAIN = re.compile(r"S\([1-9]\)")  # the spaces of a TPU's on-chip memories and of the host; S(0) is not printed
 
 
 @dataclass(frozen=True, kw_only=True)

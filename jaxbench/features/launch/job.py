@@ -81,9 +81,15 @@ def _count(number: int, noun: str) -> str:
 
 
 def jobs(
-    command: Sequence[str], workdir: Path, *, nodes: str = "1", devices: str = "gpu:1", processes_per_node: int = 1,
-    minutes: int = 60, options: str = "",
-) -> list[Job]:  # fmt: skip
+    command: Sequence[str],
+    workdir: Path,
+    *,
+    nodes: str = "1",
+    devices: str = "gpu:1",
+    processes_per_node: int = 1,
+    minutes: int = 60,
+    options: str = "",
+) -> list[Job]:
     """The jobs of `jaxbench launch`, one for each node count, smallest first. Raises UserError.
 
     command: the words after the `--`. The other arguments are the flags as typed.

@@ -35,6 +35,14 @@ PAGE = "machine.html"
 _KEY = ("stream", "matmul", "dispatch", "transfer", "collectives")
 _SHOWN = {"collectives": ("busbw", "alpha_beta")}  # of a view with several figures; others are named as the view
 Run = tuple[Path, RunReport]
+_COLUMNS = (
+    Column("what", "what", kind=TEXT, terminal=ALWAYS, definition="machinejson"),
+    Column("of", "of", kind=TEXT, terminal=ALWAYS),
+    Column("where", "where", kind=TEXT, terminal=ALWAYS),
+    Column("value", "value", terminal=ALWAYS, definition="machinejson"),
+    Column("95 % interval", "interval", definition="intervals"),
+    Column("measured by", "by", kind=TEXT),
+)
 
 
 def write(
@@ -139,16 +147,6 @@ class Number(NamedTuple):
     oversubscribed: bool = False
 
 
-_COLUMNS = (
-    Column("what", "what", kind=TEXT, terminal=ALWAYS, definition="machinejson"),
-    Column("of", "of", kind=TEXT, terminal=ALWAYS),
-    Column("where", "where", kind=TEXT, terminal=ALWAYS),
-    Column("value", "value", terminal=ALWAYS, definition="machinejson"),
-    Column("95 % interval", "interval", definition="intervals"),
-    Column("measured by", "by", kind=TEXT),
-)
-
-
 def numbers(card: MachineProfile) -> Iterator[Number]:
     """Every number of the profile."""
     for peak in card["peaks"]:
@@ -159,9 +157,12 @@ def numbers(card: MachineProfile) -> Iterator[Number]:
         size = peak.get("shape") or (f"{peak['elements']:,}" if peak.get("elements") else "")
         yield Number(
             what="matrix product" if flop else f"streaming, {peak['level']}" if peak["level"] else "streaming",
-            of=str(peak["dtype"]), where=_place(peak), value=value, interval=ends,
+            of=str(peak["dtype"]),
+            where=_place(peak),
+            value=value,
+            interval=ends,
             by=f"{how} {size}".strip(),
-        )  # fmt: skip
+        )
     for launch in card["launch"]:
         value, ends = _value(launch, "value", seconds)
         what = f"{launch['op']} program"

@@ -41,7 +41,7 @@ from jaxbench.measure import memory
 from jaxbench.measure.check import ROUNDING, TIMED_UPDATE, unchecked
 from jaxbench.measure.rounding import rounded_otherwise
 from jaxbench.parallel import multihost
-from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.group import members_of
 from jaxbench.workloads.own_step import PyTree
 
 
@@ -180,19 +180,19 @@ def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainSt
         except (memory.Unfit, ValueError) as error:
             why = str(error)
     # The step below is a collective: all processes take it, or none.
-    if not ProcessGroup.of_mesh(program.mesh).all(not why):
+    if not members_of(program.mesh).all(not why):
         return Verdict(name=TIMED_UPDATE, ok=True, reason=f"the timed state was not compared: {why or 'too large'}")
 
     few, platform = "one device", program.mesh.devices.flat[0].platform
 
     def judged(state: TrainState) -> Verdict:
         start = {path: np.array(multihost.on_host(x), copy=True) for path, x in state.params.items()}
-        before, step, made = host(state.params), ProcessGroup.of_mesh(program.mesh).after_barrier(call), 0
+        before, step, made = host(state.params), members_of(program.mesh).after_barrier(call), 0
         with program.context():
             while made < MOST_STEPS:
                 state, _ = jax.block_until_ready(step(state, batch))
                 made += 1
-                if ProcessGroup.of_mesh(program.mesh).broadcast(has_moved(before, state)):
+                if members_of(program.mesh).broadcast(has_moved(before, state)):
                     break
         ended = host(state.params)
         del state  # one device may need its memory
@@ -216,7 +216,7 @@ def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainSt
 
     verdict, after = judged(state), f"from the state after {int(timed.step)} timed steps"
     # Processes may see different rounding; the first one decides.
-    if ProcessGroup.of_mesh(program.mesh).broadcast(verdict.unchecked):
+    if members_of(program.mesh).broadcast(verdict.unchecked):
         first = program.init(None)  # type: ignore[arg-type]
         others = {path: multihost.put(x, first.opt_state[path].sharding) for path, x in timed.opt_state.items()}
         verdict = judged(dataclasses.replace(first, opt_state=others))

@@ -335,10 +335,13 @@ def settled(program: OwnProgram, compiled: PyTree) -> tuple[OwnProgram, bool]:
         return jax.tree.map(lambda x, s: x if x.committed and x.sharding == s else multihost.put(x, s), tree, on)
 
     settled = dataclasses.replace(
-        program, first=state, init=lambda key: placed(init(key), state_on), put=lambda _: placed(batch_of(0), batch_in),
+        program,
+        first=state,
+        init=lambda key: placed(init(key), state_on),
+        put=lambda _: placed(batch_of(0), batch_in),
         batch_of=lambda step: placed(batch_of(step), batch_in),
         avals=lambda: (state, with_sharding(batch_of(0), batch_in)),
-    )  # fmt: skip
+    )
     return settled, again
 
 

@@ -27,7 +27,7 @@ from jaxbench.features.own_step.program import OwnProgram, digest
 from jaxbench.measure.reference import STEPS
 from jaxbench.measure.rounding import PERTURBED, rounded_otherwise
 from jaxbench.parallel import multihost
-from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.group import members_of
 from jaxbench.workloads import flops
 from jaxbench.workloads.jaxprs import equations
 from jaxbench.workloads.own_step import PyTree
@@ -143,7 +143,7 @@ def run(
 
     steps: None: `STEPS`, and more until a parameter has moved, up to `MOST_STEPS`.
     """
-    call = ProcessGroup.of_mesh(program.mesh).after_barrier(call)
+    call = members_of(program.mesh).after_barrier(call)
     batches: list[str] = []
     with program.context():
         state = program.init(None) if start is None else start  # type: ignore[arg-type]

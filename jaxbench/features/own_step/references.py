@@ -57,9 +57,15 @@ class References:
             if not self._failed.get(key, 0) < count <= point.devices:  # larger ones are asked for when a point has them
                 continue
             one = dataclasses.replace(
-                point, point=f"{OWN}/{point.scaling}/{count}", devices=count, global_batch=batch, levers=levers,
-                explains="", oversubscribed=False, processes=point.processes if count == point.devices else 1,
-            )  # fmt: skip
+                point,
+                point=f"{OWN}/{point.scaling}/{count}",
+                devices=count,
+                global_batch=batch,
+                levers=levers,
+                explains="",
+                oversubscribed=False,
+                processes=point.processes if count == point.devices else 1,
+            )
             try:
                 workers.ask_for(one, Refer(point=one.to_json(), file=file, runs=not shares))
             except WorkerError as error:

@@ -92,9 +92,14 @@ def explain(bench: OwnBench, placed: Fields) -> Explained:
         "peak": size(report.peak_bytes),
     }
     return Explained(
-        name=bench.steps.step.name, examples=point.global_batch, facts=tuple(facts), cells=cells, checks=checks,
-        flops=report.flops_per_step, work=work,
-    )  # fmt: skip
+        name=bench.steps.step.name,
+        examples=point.global_batch,
+        facts=tuple(facts),
+        cells=cells,
+        checks=checks,
+        flops=report.flops_per_step,
+        work=work,
+    )
 
 
 def _as_run(bench: OwnBench, built: BuiltStep) -> tuple[Verdict, ...]:

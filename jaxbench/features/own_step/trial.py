@@ -43,10 +43,18 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     )
     points = [
         Point(
-            point=f"{OWN}/strong/{count}", strategy=OWN, scaling="strong", devices=count, global_batch=config.batch,
-            oversubscribed=True, levers=dict(levers.DEFAULTS), platform="cpu",
-        ) for count in COUNTS if config.batch % count == 0
-    ]  # fmt: skip
+            point=f"{OWN}/strong/{count}",
+            strategy=OWN,
+            scaling="strong",
+            devices=count,
+            global_batch=config.batch,
+            oversubscribed=True,
+            levers=dict(levers.DEFAULTS),
+            platform="cpu",
+        )
+        for count in COUNTS
+        if config.batch % count == 0
+    ]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         workers = _Processes()
         forks = stack.enter_context(closing(ForkServers(["jaxbench.features.own_step.recipe"])))

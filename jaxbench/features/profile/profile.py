@@ -71,10 +71,18 @@ def of_point(bench: Bench, point: str, folder: str) -> ProfileRecord:
 
 
 def trace(
-    call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]], state: PyTree, batch: PyTree, *, steps: int,
-    folder: str | Path, module: Module, point: str, worker: str, ahead: int | None = None,
+    call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]],
+    state: PyTree,
+    batch: PyTree,
+    *,
+    steps: int,
+    folder: str | Path,
+    module: Module,
+    point: str,
+    worker: str,
+    ahead: int | None = None,
     fence: Callable[[PyTree], PyTree] = jax.block_until_ready,
-) -> ProfileRecord:  # fmt: skip
+) -> ProfileRecord:
     """Runs `steps` dependent steps and a fence under the profiler. The step must have run before.
 
     Writes traces for TensorBoard (plugins/profile) and Perfetto (perfetto_trace.json.gz) to `folder`.
@@ -101,9 +109,14 @@ def trace(
     planes = max(folder.glob("plugins/profile/*/*.xplane.pb"), key=lambda path: path.stat().st_mtime_ns)
     wall_s, kinds, top = add_up(*read(planes, OperationClassifier(module)))
     return ProfileRecord(
-        point=point, steps=steps, wall_s=wall_s, kinds=kinds, top=top,
-        trace=(planes.parent / "perfetto_trace.json.gz").relative_to(folder.parent.parent).as_posix(), worker=worker,
-    )  # fmt: skip
+        point=point,
+        steps=steps,
+        wall_s=wall_s,
+        kinds=kinds,
+        top=top,
+        trace=(planes.parent / "perfetto_trace.json.gz").relative_to(folder.parent.parent).as_posix(),
+        worker=worker,
+    )
 
 
 def read(planes: Path, classifier: OperationClassifier) -> tuple[tuple[float, float], list[list[Operation]]]:

@@ -131,10 +131,14 @@ def _curve(model: str, rule: str, trained: list[Trained]) -> Curve:
     at = sorted({(one.devices, one.batch) for one in trained})
     places = tuple(
         SeedGroup(
-            model=model, rule=rule, devices=devices, batch=batch,
+            model=model,
+            rule=rule,
+            devices=devices,
+            batch=batch,
             trained=tuple(one for one in trained if (one.devices, one.batch) == (devices, batch)),
-        ) for devices, batch in at
-    )  # fmt: skip
+        )
+        for devices, batch in at
+    )
     # A batch counts if all its seeds reached the target: the steps of a censored one are not known.
     reached = {place.batch for place in places} - {place.batch for place in places if place.censored}
     if len(reached) < LEAST_BATCHES:

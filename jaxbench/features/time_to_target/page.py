@@ -33,6 +33,31 @@ from jaxbench.report.table import ALWAYS, TEXT, Column, fill, to_csv
 from jaxbench.statistics.bootstrap import Estimate
 
 _BETWEEN: tuple[LineStyleType, ...] = ("-", (0, (6, 1.5, 1, 1.5)), ":", marks.DASHED)  # one per learning-rate rule
+PAGE, CSV, DEFINITION = "report.html", "targets.csv", "time-to-target"
+# Other programs read these names; new ones are appended.
+_FILE = tuple(
+    Column(name, name)
+    for name in (
+        "model",
+        "batch",
+        "devices",
+        "seed",
+        "learning_rate",
+        "rule",
+        "steps",
+        "reached",
+        "accuracy",
+        "noise_scale",
+        "seconds",
+        "step_s",
+        "target",
+        "diverged",
+        "folder",
+        "joules",
+        "price_per_hour",
+        "cost",
+    )
+)
 
 
 @plot("targets")
@@ -131,9 +156,14 @@ def _targets_devices(
 
 
 def _targets_line(
-    axes: Axes, places: Sequence[SeedGroup], value: Any, *, place: int, between: LineStyleType = "-",
+    axes: Axes,
+    places: Sequence[SeedGroup],
+    value: Any,
+    *,
+    place: int,
+    between: LineStyleType = "-",
     at: Any = lambda one: one.batch,
-) -> None:  # fmt: skip
+) -> None:
     """Draws one series; groups that missed the target are hollow, with an arrow upward."""
     known = [one for one in places if value(one).known]
     made = [Mark(at=at(one), value=value(one), state="hollow" if one.censored else "solid") for one in known]
@@ -148,16 +178,6 @@ def _targets_line(
 
 def _batch_axis(axes: Axes, batches: np.ndarray) -> None:
     log_axis(axes, "x", base=2, show=plain, max_ticks=6, span=batches.tolist())
-
-
-PAGE, CSV, DEFINITION = "report.html", "targets.csv", "time-to-target"
-# Other programs read these names; new ones are appended.
-_FILE = tuple(
-    Column(name, name) for name in (
-        "model", "batch", "devices", "seed", "learning_rate", "rule", "steps", "reached", "accuracy", "noise_scale",
-        "seconds", "step_s", "target", "diverged", "folder", "joules", "price_per_hour", "cost",
-    )
-)  # fmt: skip
 
 
 def write(folder: Path, console: Console | None = None, *, look: Mapping[str, object] | None = None) -> None:
@@ -192,12 +212,16 @@ def _page(
     if tried := [trainings.trained_sentence(one) for one in trained if one.rule == trainings.GRID]:
         sections.append(Section("The grid of the tuned learning rates", tried, Purpose.NOTE, DEFINITION))
     return Page(
-        name=folder.name, heading=title,
-        headlines=[sentence for curve in curves for sentence in (_knee(curve), *_seconds(curve))], pictures=pictures,
-        table=fill(_COLUMNS, places, group=lambda place: (place.model, place.rule, place.devices)), sections=sections,
-        definition=DEFINITION, made_from=f"{trainings.TARGETS} and config.json",
+        name=folder.name,
+        heading=title,
+        headlines=[sentence for curve in curves for sentence in (_knee(curve), *_seconds(curve))],
+        pictures=pictures,
+        table=fill(_COLUMNS, places, group=lambda place: (place.model, place.rule, place.devices)),
+        sections=sections,
+        definition=DEFINITION,
+        made_from=f"{trainings.TARGETS} and config.json",
         links=[(CSV, "every training, as CSV")],
-    )  # fmt: skip
+    )
 
 
 def _knee(curve: Curve) -> str:

@@ -97,11 +97,16 @@ class Wanted:
             config.seed, config.optimizer.learning_rate = self.seed, self.rate
             config.mesh.platform, config.mesh.devices = settings.platform, str(self.devices)
             config.train.update(
-                batch=self.batch, epochs=model.epochs, target=model.target, strategy=settings.strategy,
-                evaluate_every=max(1, steps // settings.evaluations), noise_examples=settings.noise_examples,
+                batch=self.batch,
+                epochs=model.epochs,
+                target=model.target,
+                strategy=settings.strategy,
+                evaluate_every=max(1, steps // settings.evaluations),
+                noise_examples=settings.noise_examples,
                 warmup=math.ceil(settings.warmup * steps),  # in steps; the setting is in epochs
-                checkpoint_every=0, keep=1,  # after each epoch, and only the newest: an ended training needs none
-            )  # fmt: skip
+                checkpoint_every=0,
+                keep=1,  # after each epoch, and only the newest: an ended training needs none
+            )
         return config
 
 
@@ -109,9 +114,13 @@ class TargetStudy:
     """The run in `folder`: its settings, this machine, and the trainings so far. per_hour: the machine's price."""
 
     def __init__(
-        self, settings: TargetSettings, folder: Path, machine: Machine, console: Console,
+        self,
+        settings: TargetSettings,
+        folder: Path,
+        machine: Machine,
+        console: Console,
         per_hour: float | None = None,
-    ):  # fmt: skip
+    ):
         self.settings, self.folder, self.machine, self.console = settings, folder, machine, console
         self.per_hour = per_hour
         self.trained: dict[tuple[str, str], Trained] = {}  # by folder and rule
@@ -174,9 +183,11 @@ class TargetStudy:
             config = wanted.config(self.settings)
             before, whole = energy.read(), not folder.exists()  # a killed start's energy is unknown
             order = TrainModel(
-                experiment=wanted.model.experiment, config=config_lib.plain(config), workdir=str(folder),
+                experiment=wanted.model.experiment,
+                config=config_lib.plain(config),
+                workdir=str(folder),
                 command=("jaxbench", *sys.argv[1:]),
-            )  # fmt: skip
+            )
             said = f"{len(self.trained)} trainings ended; now {wanted.folder}"
             with heartbeat(self.console, lambda: said, terminal=True):
                 answer = _ask(worker, order, folder)
@@ -204,10 +215,15 @@ class TargetStudy:
         logs = self.folder / "logs"
         logs.mkdir(exist_ok=True)
         setup = Setup(
-            module=MODULE, platform=self.machine["platform"], devices=devices, order=tuple(free_cores()),
+            module=MODULE,
+            platform=self.machine["platform"],
+            devices=devices,
+            order=tuple(free_cores()),
             environment=KEEP_MEMORY,
-            worker=f"devices{devices}", machine=self.machine, cache=str((self.folder / "compiled").absolute()),
-        )  # fmt: skip
+            worker=f"devices{devices}",
+            machine=self.machine,
+            cache=str((self.folder / "compiled").absolute()),
+        )
         with contextlib.closing(Worker(setup, logs / f"devices{devices}.log")) as worker:
             yield worker
 
@@ -228,15 +244,21 @@ def _result(folder: Path, wanted: Wanted, answer: HowEnded) -> dict[str, Any]:
     budget = wanted.model.epochs * (wanted.model.examples // wanted.batch)
     done = answer.diverged or (rows[-1]["step"] if rows else 0)
     return {
-        "model": wanted.model.name, "batch": wanted.batch, "devices": wanted.devices, "seed": wanted.seed,
-        "learning_rate": wanted.rate, "target": wanted.model.target,
-        "steps": rows[-1]["step"] if answer.reached else budget, "reached": answer.reached,
-        "diverged": answer.diverged, "accuracy": rows[-1].get("test_accuracy") if rows else None,
+        "model": wanted.model.name,
+        "batch": wanted.batch,
+        "devices": wanted.devices,
+        "seed": wanted.seed,
+        "learning_rate": wanted.rate,
+        "target": wanted.model.target,
+        "steps": rows[-1]["step"] if answer.reached else budget,
+        "reached": answer.reached,
+        "diverged": answer.diverged,
+        "accuracy": rows[-1].get("test_accuracy") if rows else None,
         # `steps` are those that count, so a kill does not make a batch look slower.
         "step_s": (spent["steps"] + spent["input"]) / 1e9 / done if done else None,
         "noise": [[row["step"], row["gradient_square"], row["noise_trace"]] for row in rows if "noise_trace" in row],
         "folder": wanted.folder,
-    }  # fmt: skip
+    }
 
 
 def models_of(settings: TargetSettings) -> list[Model]:
@@ -248,11 +270,17 @@ def models_of(settings: TargetSettings) -> list[Model]:
         if "measures" in config:
             raise UserError(f"--config.models={name} is not a model: use mlp or cnn, for example.")
         own = config.train
-        found.append(Model(
-            name=Path(name).stem, experiment=absolute(name), config=config,
-            base_rate=float(config.optimizer.learning_rate), base_batch=int(own.batch),
-            epochs=settings.epochs or int(own.epochs), target=settings.target or float(own.target),
-        ))  # fmt: skip
+        found.append(
+            Model(
+                name=Path(name).stem,
+                experiment=absolute(name),
+                config=config,
+                base_rate=float(config.optimizer.learning_rate),
+                base_batch=int(own.batch),
+                epochs=settings.epochs or int(own.epochs),
+                target=settings.target or float(own.target),
+            )
+        )
     names = [model.name for model in found]
     if twice := {name for name in names if names.count(name) > 1}:  # the name is a part of each training's folder
         raise UserError(f"--config.models has two models of the name '{min(twice)}': rename one of the files.")
@@ -324,10 +352,13 @@ def _session(
             "devices": list(counts),
             "models": {
                 model.name: {
-                    "base_rate": model.base_rate, "base_batch": model.base_batch, "epochs": model.epochs,
+                    "base_rate": model.base_rate,
+                    "base_batch": model.base_batch,
+                    "epochs": model.epochs,
                     "target": model.target,
-                } for model in models
+                }
+                for model in models
             },
             "points": [],  # readers of a plan expect the field
         },
-    }  # fmt: skip
+    }

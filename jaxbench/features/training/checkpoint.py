@@ -41,6 +41,12 @@ from jaxbench.processes.group import ProcessGroup
 from jaxbench.records.documents import decode
 from jaxbench.records.reading import count_of, of_text, read_json
 
+FORMAT = 1
+STATE = "state"
+SEAL = "seal.json"
+LOOP_CLOSED = "Event loop is closed"  # in Python's words
+PART = ".part"  # suffix of the name of an incomplete checkpoint
+
 
 def params_sha256(params: PyTree) -> str:
     """Hex sha256 over the leaves in the order of their names: name, dtype, shape and bytes (little-endian, C order)."""
@@ -77,11 +83,6 @@ def shapes(leaves: Mapping[str, Any]) -> dict[str, str]:
     return {name: f"{np.dtype(leaf.dtype).name}{list(leaf.shape)}" for name, leaf in leaves.items()}
 
 
-FORMAT = 1
-STATE = "state"
-SEAL = "seal.json"
-LOOP_CLOSED = "Event loop is closed"  # in Python's words
-PART = ".part"  # suffix of the name of an incomplete checkpoint
 Header = dict[str, Any]  # format, shapes, sha256, files, progress
 
 

@@ -21,6 +21,10 @@ from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import GREY
 
 OVER = {"steps": si, "examples": si, "seconds": plain}
+MOST = 10**5  # devices: six times those of the published failure rate
+SLOW = 60.0, 600.0  # (seconds that a checkpoint blocks, seconds of a restart) of a large model: assumed, not measured
+LEAST_S = 600.0  # from shorter trainings, checkpoint and restart costs cannot be carried over to large ones
+_NAMED = 6  # parts of the bar with their own style; the smallest parts share one
 
 
 @plot("learning")
@@ -56,12 +60,6 @@ def _learning_line(axes: Axes, one: LearningCurve, what: str, over: str, place: 
     x, y = one.series(what, over)
     few = len(x) <= 40  # more markers would hide the line
     axes.plot(x, y, color=colour, linestyle=":" if dotted else "-", marker="" if dotted or not few else marker)
-
-
-MOST = 10**5  # devices: six times those of the published failure rate
-SLOW = 60.0, 600.0  # (seconds that a checkpoint blocks, seconds of a restart) of a large model: assumed, not measured
-LEAST_S = 600.0  # from shorter trainings, checkpoint and restart costs cannot be carried over to large ones
-_NAMED = 6  # parts of the bar with their own style; the smallest parts share one
 
 
 @plot("goodput")

@@ -45,10 +45,16 @@ FREE = (
 FREE_GROUPS = ("mesh.", "measure.", "report.")
 # Fields that the config of an older jaxbench lacks, with the value that it used.
 ADDED: dict[str, Any] = {
-    "train.warmup": 0, "train.evaluate_every": 0, "train.noise_examples": 0,
-    "train.metric": trainings.ACCURACY, "train.mode": trainings.AUTO,
-}  # fmt: skip
+    "train.warmup": 0,
+    "train.evaluate_every": 0,
+    "train.noise_examples": 0,
+    "train.metric": trainings.ACCURACY,
+    "train.mode": trainings.AUTO,
+}
 MAY_GROW = ("train.epochs", "train.target")  # the target of a loss may only fall
+
+# A line is written whenever a start is 1 % older than at its last line, so a kill hides at most 1 % of its time.
+BEAT, SHORTEST_BEAT_S, LONGEST_BEAT_S = 0.01, 0.05, 10.0
 
 
 @contextlib.contextmanager
@@ -230,8 +236,6 @@ def record(folder: Path, session: Session, members: ProcessGroup, *, step: int) 
         write_manifest(folder, {**manifest, "sessions": [*manifest.get("sessions", []), entry]})
 
 
-# A line is written whenever a start is 1 % older than at its last line, so a kill hides at most 1 % of its time.
-BEAT, SHORTEST_BEAT_S, LONGEST_BEAT_S = 0.01, 0.05, 10.0
 Clock = Callable[[], int]
 
 
@@ -258,9 +262,14 @@ class TimeLedger:
     """
 
     def __init__(
-        self, folder: Path, *, begun_ns: int, kept: bool = True, wall: Clock = time.time_ns,
+        self,
+        folder: Path,
+        *,
+        begun_ns: int,
+        kept: bool = True,
+        wall: Clock = time.time_ns,
         clock: Clock = time.monotonic_ns,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """begun_ns: Unix time in ns at which this start began. kept: whether the ledger is written; only one of several
         processes writes it.
 
@@ -342,10 +351,16 @@ class TimeLedger:
                 return
             ns = {**self._ns, self.kind: self._ns[self.kind] + self._clock() - self._since}
             line = {
-                "start": self._number, "begun_ns": self._begun_ns, "from_step": self.from_step, "step": self.step,
-                "saving": saving, "sealed": self._sealed, "sealing_ns": self._sealing_ns, "finished": self.finished,
+                "start": self._number,
+                "begun_ns": self._begun_ns,
+                "from_step": self.from_step,
+                "step": self.step,
+                "saving": saving,
+                "sealed": self._sealed,
+                "sealing_ns": self._sealing_ns,
+                "finished": self.finished,
                 "ns": ns,
-            }  # fmt: skip
+            }
             # One call of the system appends the line, so a kill leaves all of it or none.
             with writing(self._folder), open(self._path, "ab", buffering=0) as file:
                 file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")

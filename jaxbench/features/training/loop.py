@@ -29,7 +29,7 @@ from jaxbench.features.training.metrics import EpochMeans, Evaluator, MetricLog,
 from jaxbench.features.training.plan import Plan
 from jaxbench.measure.arm import compiler_options
 from jaxbench.parallel import multihost
-from jaxbench.processes.group import ProcessGroup
+from jaxbench.processes.group import ProcessGroup, members_of
 from jaxbench.workloads.data import order
 
 # Seconds, and at most steps, between two exchanges of the processes. An exchange takes a thousandth of a second.
@@ -126,14 +126,21 @@ class TrainLoop:
     """One training with one program, from a restored or a fresh state until it ends or a signal stops it."""
 
     def __init__(
-        self, workload: TrainWorkload, program: Program, ledger: TimeLedger, *, plan: Plan, data: Dataset,
-        restored: Restored, session: Session,
-    ):  # fmt: skip
+        self,
+        workload: TrainWorkload,
+        program: Program,
+        ledger: TimeLedger,
+        *,
+        plan: Plan,
+        data: Dataset,
+        restored: Restored,
+        session: Session,
+    ):
         """Creates and places the state, and compiles step and evaluation."""
         options = compiler_options(session.levers, program)
         self.clock = Clock(restored.progress.get("elapsed_s", 0.0), restored.progress.get("compile_s", 0.0))
         self.program, self.plan, self.data, self.ledger = program, plan, data, ledger
-        self.members = ProcessGroup.of_mesh(program.mesh)
+        self.members = members_of(program.mesh)
         self.means = EpochMeans(**restored.progress.get("means", {}))
         with jax.set_mesh(program.mesh):
             if restored.state is not None:

@@ -31,6 +31,10 @@ from jaxbench.features.training.trainings import METRICS
 from jaxbench.parallel import multihost
 from jaxbench.workloads.data.input import words
 
+CHUNK = 1024  # examples per call; few enough that a float32 mean gives the exact count of correct answers
+PARTS = 8  # small batches: equal parts of the drawn examples. The mean of their gradients is that of the large batch
+DRAWN = 1  # a third word of entropy: makes this draw differ from the order of batches, which has two
+
 
 class EpochMeans:
     """Means of a step's metrics over one epoch, as sums that a checkpoint within an epoch can store.
@@ -134,9 +138,6 @@ def _board(folder: Path, *, first_step: int) -> Any:
     return SummaryWriter(str(folder / "tensorboard"), purge_step=first_step or None)
 
 
-CHUNK = 1024  # examples per call; few enough that a float32 mean gives the exact count of correct answers
-
-
 class Evaluator:
     """Compiled evaluation of one test set on one device, with canonical parameters, for every strategy."""
 
@@ -174,10 +175,6 @@ class Evaluator:
         return means.means()
 
 
-PARTS = 8  # small batches: equal parts of the drawn examples. The mean of their gradients is that of the large batch
-DRAWN = 1  # a third word of entropy: makes this draw differ from the order of batches, which has two
-
-
 def unbiased(small: float, large: float, *, small_batch: int, large_batch: int) -> tuple[float, float]:
     """(|G|^2, tr(Sigma)) from the squared norms of the gradients of two batches, each a mean over its examples.
 
@@ -192,9 +189,15 @@ class NoiseMeter:
     """Compiled gradients of parts of the training set."""
 
     def __init__(
-        self, workload: TrainWorkload, train: dict[str, np.ndarray], *, plan: Plan, params: PyTree, model_state: PyTree,
+        self,
+        workload: TrainWorkload,
+        train: dict[str, np.ndarray],
+        *,
+        plan: Plan,
+        params: PyTree,
+        model_state: PyTree,
         device: Any,
-    ):  # fmt: skip
+    ):
         """Compiles the gradients. Raises UserError when the examples do not divide into parts."""
         asked = plan.noise_examples
         if asked % PARTS:

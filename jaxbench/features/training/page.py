@@ -50,12 +50,16 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     files = canvas.render(lambda: draw_goodput(spent, costs, title=title), looks)
     canvas.write(files, folder / "figures", draw_goodput.name)
     made = Page(
-        name=name, heading=title, headlines=[answer],
+        name=name,
+        heading=title,
+        headlines=[answer],
         pictures=[*pictures, Picture(name=draw_goodput.name, svg=files["svg"], caption=draw_goodput.caption)],
-        table=_table(spent), sections=[*_sections(costs), *skipped], definition=GOODPUT,
+        table=_table(spent),
+        sections=[*_sections(costs), *skipped],
+        definition=GOODPUT,
         sources=[("Account, by start", [_numbers(start) for start in starts])],
         made_from=f"{trainings.LEDGER} and config.json",
-    )  # fmt: skip
+    )
     write_atomic(folder / PAGE, page.render(made))
     if console is not None:
         page.show(made, console)

@@ -44,6 +44,10 @@ from jaxbench.sweep.run import free_cores
 
 WAITS = ("steps", "input")  # kinds with a short time between two changes, for which the limit of the user holds
 LONG_S = 1800.0  # the limit for other kinds: compiling, evaluating and checkpoints may take long
+MODULE = "jaxbench.features.training.worker"
+TURN_S, BEATS = 0.2, 5  # BEATS: signs of life within the limit
+# When one process blames the others, wait this long for a better reason; messages from other hosts arrive later.
+EXPLAINED_S, EXPLAINED_BY_FOLLOWERS_S = 3.0, 20.0
 
 
 @dataclass
@@ -97,12 +101,6 @@ class Watch:
             f"did not advance after step {last.step} ({last.kind}), and the others waited {limit_s:g} s; if a "
             "step takes that long, raise --fault_timeout"
         )
-
-
-MODULE = "jaxbench.features.training.worker"
-TURN_S, BEATS = 0.2, 5  # BEATS: signs of life within the limit
-# When one process blames the others, wait this long for a better reason; messages from other hosts arrive later.
-EXPLAINED_S, EXPLAINED_BY_FOLLOWERS_S = 3.0, 20.0
 
 
 class Lost(Exception):
@@ -278,10 +276,13 @@ def train(
     devices, processes = devices_and_processes(settings, machine, config.train.batch)
     command = ("jaxbench", *sys.argv[1:])
     setup = Setup(
-        platform=machine["platform"], devices=devices,
-        experiment=experiment, config=config_lib.plain(config), machine=machine,
+        platform=machine["platform"],
+        devices=devices,
+        experiment=experiment,
+        config=config_lib.plain(config),
+        machine=machine,
         train=TrainSetup(workdir=str(workdir), command=command, begun_ns=process_begun_ns()),
-    )  # fmt: skip
+    )
     try:
         if processes > 1:
             return _together(setup, tuple(range(processes)), console, faults, followers)

@@ -88,9 +88,15 @@ class ProcessRole:
 
 
 def train(
-    workload: TrainWorkload, program_builder: Callable[[TrainWorkload], Program], *, config: ConfigDict, folder: Path,
-    console: Console, session: Session, role: ProcessRole | None = None,
-) -> TrainResult:  # fmt: skip
+    workload: TrainWorkload,
+    program_builder: Callable[[TrainWorkload], Program],
+    *,
+    config: ConfigDict,
+    folder: Path,
+    console: Console,
+    session: Session,
+    role: ProcessRole | None = None,
+) -> TrainResult:
     """Trains to ``config.train.target`` in `folder`, or continues the training that is there.
 
     Args:
@@ -191,9 +197,14 @@ def _facts(data: Dataset, session: Session, progress: dict[str, Any], members: P
 
 
 def _result(
-    plan: Plan, state: TrainState, rows: list[Row], *, was_finished: bool = False, stopped_by: str | None = None,
+    plan: Plan,
+    state: TrainState,
+    rows: list[Row],
+    *,
+    was_finished: bool = False,
+    stopped_by: str | None = None,
     clock: dict[str, float] | None = None,
-) -> TrainResult:  # fmt: skip
+) -> TrainResult:
     finished = plan.finished(int(state.step), rows)
     # A finished training reports the clocks of the newest epoch's row, so that asking again gives the same.
     elapsed = rows[-1] if finished or clock is None else clock
@@ -255,9 +266,14 @@ def take(setup: Setup, console: Console, role: ProcessRole) -> TrainResult:
 
 
 def trained(
-    experiment: str, settings: Fields, order: TrainSetup, devices: list[jax.Device], machine: Machine,
-    console: Console, role: ProcessRole,
-) -> TrainResult:  # fmt: skip
+    experiment: str,
+    settings: Fields,
+    order: TrainSetup,
+    devices: list[jax.Device],
+    machine: Machine,
+    console: Console,
+    role: ProcessRole,
+) -> TrainResult:
     """Trains on devices that have started. machine: the manifest. Errors: as in `take`."""
     config = ConfigDict(settings)
     strategy = str(config.train.strategy)
@@ -265,10 +281,16 @@ def trained(
     role.members, mine = ProcessGroup.of(devices), multihost.first_here(devices)  # checks run on a device of its own
     require_options(levers, mine)
     session = Session(
-        command=list(order.command), devices=len(devices), processes=len(role.members.processes), strategy=strategy,
-        levers=levers, experiment_file=discovery.experiment_path(experiment).name,
-        experiment_sha256=discovery.digest(experiment), machine=machine, begun_ns=order.begun_ns,
-    )  # fmt: skip
+        command=list(order.command),
+        devices=len(devices),
+        processes=len(role.members.processes),
+        strategy=strategy,
+        levers=levers,
+        experiment_file=discovery.experiment_path(experiment).name,
+        experiment_sha256=discovery.digest(experiment),
+        machine=machine,
+        begun_ns=order.begun_ns,
+    )
     arms = Arms(config, experiment, mine, warmup=max(0, config.train.warmup))
     plain = inspected(arms.config({}), experiment)
     # What the loss is made of decides whether the step may split its batch; the same proof as in a run.
@@ -281,9 +303,14 @@ def trained(
 
     # Built with the levers, because a lever may change the workload itself, such as recomputation.
     return train(
-        arms.workload(levers), build, config=config, folder=Path(order.workdir), console=console, session=session,
+        arms.workload(levers),
+        build,
+        config=config,
+        folder=Path(order.workdir),
+        console=console,
+        session=session,
         role=role,
-    )  # fmt: skip
+    )
 
 
 def code_of(result: TrainResult) -> int:

@@ -50,6 +50,13 @@ LABELS = {
     "checkpoint": "checkpoints that blocked",
     "idle": "idle between starts",
 }
+METRICS = "metrics.jsonl"
+ACCURACY, AUTO = "accuracy", "auto"
+TARGETS = "targets.jsonl"
+TRAININGS = "trainings"  # the subfolder with one folder per training
+RESULT = "result.json"  # in the folder of a training that has ended
+HOUR_S = 3600.0
+GRID = "tuned grid"  # the rule of a training that only served to choose a learning rate
 
 
 @dataclass(frozen=True)
@@ -113,9 +120,15 @@ def read_ledger(folder: Path) -> list[Start]:
             saves = (*saves, Save(line.step, ns[STEPS]))
         # A line replaces the one before it; only saves accumulate.
         starts[line.start] = Start(
-            begun_ns=line.begun_ns, ns=ns, from_step=line.from_step, step=line.step, saves=saves, sealed=line.sealed,
-            sealing_ns=line.sealing_ns, finished=line.finished,
-        )  # fmt: skip
+            begun_ns=line.begun_ns,
+            ns=ns,
+            from_step=line.from_step,
+            step=line.step,
+            saves=saves,
+            sealed=line.sealed,
+            sealing_ns=line.sealing_ns,
+            finished=line.finished,
+        )
     return list(starts.values())
 
 
@@ -187,10 +200,6 @@ def goodput(spent: dict[str, int]) -> float:
     """The share of `totals` spent on steps that count; 0 for an empty ledger."""
     whole = sum(spent.values())
     return spent[STEPS] / whole if whole else 0.0
-
-
-METRICS = "metrics.jsonl"
-ACCURACY, AUTO = "accuracy", "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,9 +285,15 @@ def read_curve(folder: Path) -> LearningCurve:
     again = "train anew, in a new --workdir."
     asked, experiment = read_json(folder / CONFIG, _asked, again)
     return LearningCurve(
-        name=folder.name, experiment=experiment, rows=tuple(read_rows(folder)), batch=asked.batch,
-        target=float(asked.target), seed=asked.seed, metric=asked.metric, mode=asked.mode,
-    )  # fmt: skip
+        name=folder.name,
+        experiment=experiment,
+        rows=tuple(read_rows(folder)),
+        batch=asked.batch,
+        target=float(asked.target),
+        seed=asked.seed,
+        metric=asked.metric,
+        mode=asked.mode,
+    )
 
 
 def read_rows(folder: Path) -> list[dict[str, Any]]:
@@ -316,13 +331,6 @@ def read_curves(folder: Path) -> list[LearningCurve]:
     if len({(curve.experiment, curve.batch, curve.metric, curve.target) for curve in curves}) > 1:
         raise UserError(f"the trainings in '{folder}' differ in model, batch or target: give seeds of one training.")
     return curves
-
-
-TARGETS = "targets.jsonl"
-TRAININGS = "trainings"  # the subfolder with one folder per training
-RESULT = "result.json"  # in the folder of a training that has ended
-HOUR_S = 3600.0
-GRID = "tuned grid"  # the rule of a training that only served to choose a learning rate
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,6 +57,8 @@ RIGHT, WRONG, CANNOT, ERROR = "right", "wrong", "cannot", "error"
 # wrong: shown by a comparison. cannot: refused, or a comparison that proves nothing. error: an exception.
 STYLES = {RIGHT: "green", WRONG: "bold red", CANNOT: "yellow", ERROR: "red"}
 LARGE = 20_000_000  # parameters: above, only one process is used, to save memory
+NEEDS_A_MESH = "hybrid"  # the only strategy that must be told how to lay out its devices
+LARGEST = 3  # number of the largest parameters that are listed
 
 
 @dataclass
@@ -72,9 +74,12 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     """Prints description and results. True: a strategy trains the model, correctly wherever it takes it."""
     config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())  # refuses bad settings at once
     setup = Setup(
-        platform="cpu", devices=max(DEVICES), experiment=absolute(experiment), worker="try",
+        platform="cpu",
+        devices=max(DEVICES),
+        experiment=absolute(experiment),
+        worker="try",
         config=config_lib.plain(config),
-    )  # fmt: skip
+    )
     forks = ForkServers(["jaxbench.features.ablations.recipe"])
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as threads, closing(forks):
         workers = [
@@ -153,9 +158,15 @@ def _try(
     worker: Worker, strategy: str, devices: int, batch: int = BATCH, loss: str = "", *, watch: bool = False
 ) -> StrategyTrial:
     point = Point(
-        point=f"{strategy}/strong/{devices}", strategy=strategy, scaling="strong", devices=devices, global_batch=batch,
-        oversubscribed=True, levers=dict(DEFAULTS), platform="cpu",
-    )  # fmt: skip
+        point=f"{strategy}/strong/{devices}",
+        strategy=strategy,
+        scaling="strong",
+        devices=devices,
+        global_batch=batch,
+        oversubscribed=True,
+        levers=dict(DEFAULTS),
+        platform="cpu",
+    )
     try:
         answer = worker.ask(Try(point=point.to_json(), loss=loss, watch=watch))
     except WorkerError as error:
@@ -226,10 +237,6 @@ def _where(places: dict[str, list[str]], strategies: Sequence[str]) -> str:
     return ", ".join(named)
 
 
-NEEDS_A_MESH = "hybrid"  # the only strategy that must be told how to lay out its devices
-LARGEST = 3  # number of the largest parameters that are listed
-
-
 def describe(bench: Bench[ModelSteps]) -> Description:
     """Sizes, the kind of loss, and the strategies that are tried. Raises StageError."""
     plain, proof = bench.steps.plain, bench.steps.proof  # without levers, as the user wrote it
@@ -242,13 +249,20 @@ def describe(bench: Bench[ModelSteps]) -> Description:
         for path, leaf in leaves
     ]
     return Description(
-        name=plain.name, unit=plain.unit, batch=plain.traceable(BATCH), parameters=_numbers(params),
+        name=plain.name,
+        unit=plain.unit,
+        batch=plain.traceable(BATCH),
+        parameters=_numbers(params),
         arrays=len(jax.tree.leaves(params)),
-        largest=tuple(largest), flops_per_example=example_flops(plain), loss=loss, draws=draws,
-        state_numbers=_numbers(model_state), training=_training(plain),
+        largest=tuple(largest),
+        flops_per_example=example_flops(plain),
+        loss=loss,
+        draws=draws,
+        state_numbers=_numbers(model_state),
+        training=_training(plain),
         notes=(sentence,) if (sentence := flax_models.named_axes_sentence(plain.init)) else (),
         strategies=tuple(name for name in parallel.of_model(plain) if name != NEEDS_A_MESH),
-    )  # fmt: skip
+    )
 
 
 def attempt(bench: Bench[ModelSteps], placed: Fields, *, watch: bool = False) -> Tried:
@@ -271,10 +285,14 @@ def attempt(bench: Bench[ModelSteps], placed: Fields, *, watch: bool = False) ->
         work = bench.steps.work(dataclasses.replace(built, program=loaded), batch) if watch else None
     beyond = bench.source.facts(workload)
     return Tried(
-        checks=tuple(checks), sent_bytes=sum(each.wire_bytes for each in compiled.report.collectives),
-        state_bytes=_state_bytes(program, bench.key), peak_bytes=compiled.report.peak_bytes,
-        flops=compiled.report.flops_per_step, beyond=sum(beyond.get(name, 0.0) for name in BEYOND), work=work,
-    )  # fmt: skip
+        checks=tuple(checks),
+        sent_bytes=sum(each.wire_bytes for each in compiled.report.collectives),
+        state_bytes=_state_bytes(program, bench.key),
+        peak_bytes=compiled.report.peak_bytes,
+        flops=compiled.report.flops_per_step,
+        beyond=sum(beyond.get(name, 0.0) for name in BEYOND),
+        work=work,
+    )
 
 
 def _training(workload: TrainWorkload) -> str:

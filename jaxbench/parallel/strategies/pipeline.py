@@ -36,6 +36,8 @@ from jaxbench.parallel.step import mean_over, update
 from jaxbench.workloads import rng_keys, sharding_context
 from jaxbench.workloads.levers import is_frozen
 
+_KINDS = {FORWARD: "forward", BACKWARD: "backward"}
+
 
 def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, schedule: str = "gpipe") -> Program:
     """Returns the Program over `devices`, with as many micro-batches as the workload has.
@@ -166,9 +168,6 @@ def expected(
         for what, (least, most) in partition.collective_bounds(passes).items():
             sharded_step.add(bounds, what, ticks[kind] * least, ticks[kind] * most)
     return bounds
-
-
-_KINDS = {FORWARD: "forward", BACKWARD: "backward"}
 
 
 def _activation_numbers(workload: TrainWorkload, examples: int) -> int:

@@ -40,9 +40,15 @@ def efficiency_axis(axes: Axes) -> None:
 
 
 def log_axis(
-    axes: Axes, which: str, *, show: Show, base: int = 10, max_ticks: int = 7, span: Iterable[float] = (),
+    axes: Axes,
+    which: str,
+    *,
+    show: Show,
+    base: int = 10,
+    max_ticks: int = 7,
+    span: Iterable[float] = (),
     min_span: float = 4,
-) -> None:  # fmt: skip
+) -> None:
     """Makes x or y a logarithmic axis over the drawn data, with at most `max_ticks` round ticks, formatted by `show`.
 
     base: 2 has ticks only at powers of two. span: more values that must be on the axis. min_span: the least ratio of

@@ -52,18 +52,52 @@ _TITLE, _NAME, _LEGEND, _NOTE = 84, 48, 110, 150  # letters in 7 inches: a title
 # DejaVu Sans comes with matplotlib, so figures look the same everywhere. Math is off, because ids may contain "$".
 # Texts are paths in an SVG, for readers without the font, and TrueType (42) in a PDF, where they can be searched.
 _STYLE: Any = {
-    "font.family": "DejaVu Sans", "font.size": 8, "axes.titlesize": 8, "axes.titlelocation": "left",
-    "axes.labelsize": 8, "xtick.labelsize": 7.5, "ytick.labelsize": 7.5, "legend.fontsize": 7.5, "axes.linewidth": 0.6,
-    "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.1, "lines.markersize": 4.0,
-    "axes.grid": True, "grid.linewidth": 0.4, "grid.color": "#d9d9d9", "axes.axisbelow": True, "svg.fonttype": "path",
-    "svg.hashsalt": "jaxbench", "pdf.fonttype": 42, "text.usetex": False, "axes.formatter.use_mathtext": False,
-    "text.parse_math": False, "figure.dpi": 100,
-}  # fmt: skip
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.titlelocation": "left",
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "legend.fontsize": 7.5,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 4.0,
+    "axes.grid": True,
+    "grid.linewidth": 0.4,
+    "grid.color": "#d9d9d9",
+    "axes.axisbelow": True,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "jaxbench",
+    "pdf.fonttype": 42,
+    "text.usetex": False,
+    "axes.formatter.use_mathtext": False,
+    "text.parse_math": False,
+    "figure.dpi": 100,
+}
 _METADATA: Any = {
     "svg": {"Date": None, "Creator": None, "Format": None, "Type": None},
     "pdf": {"CreationDate": None, "Creator": "jaxbench", "Producer": None},
     "png": {"Software": None},
 }
+MOVABLE, SPREAD = "_movable", "_spread"  # marks texts that `settle` may move: around their mark, or up and down
+_SIDES: dict[str, int] = {"left": -1, "center": 0, "right": 1, "top": -1, "bottom": 1}
+_AROUND = (  # (horizontal, vertical) alignment in order of preference; the offset is away from the mark
+    ("left", "center"),
+    ("center", "bottom"),
+    ("center", "top"),
+    ("right", "center"),
+    ("left", "bottom"),
+    ("left", "top"),
+    ("right", "bottom"),
+    ("right", "top"),
+)
+_OFFSETS = (4.0, 9.0, 16.0)  # points between a mark and its label
+# The costs of a position's faults. A cut label is worse than all others together; two crossed lines cost more than a
+# place outside the panel.
+_CUT, _ON_TEXT, _OUTSIDE, _CROSSED = 100, 10, 4, 3
 
 
 @dataclass(frozen=True)
@@ -148,9 +182,14 @@ class Sheet:
     """A figure under construction: first its panels, then marks, then `finish`."""
 
     def __init__(
-        self, rows: int = 1, columns: int = 1, *, widths: Sequence[float] | None = None,
-        heights: float | Sequence[float] = PANEL, **shared: Any,
-    ) -> None:  # fmt: skip
+        self,
+        rows: int = 1,
+        columns: int = 1,
+        *,
+        widths: Sequence[float] | None = None,
+        heights: float | Sequence[float] = PANEL,
+        **shared: Any,
+    ) -> None:
         """heights: of each row of panels in inches; panels with named rows are as high as their names need.
         shared: matplotlib's ``sharex`` and ``sharey``."""
         self._look, self._named = _LOOK.get(), dict[Axes, float]()
@@ -163,8 +202,9 @@ class Sheet:
             self._heights = [height for height in self._heights for _ in range(columns)]
         self.figure = Figure(
             figsize=(self._look.width_in, 1.0),  # `finish` sets the height, once legend and names are known
-            layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.03, wspace=0.03), dpi=DPI,
-        )  # fmt: skip
+            layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.03, wspace=0.03),
+            dpi=DPI,
+        )
         FigureCanvasAgg(self.figure)  # not pyplot, which keeps every figure alive and may open windows
         panels = self.figure.subplots(*grid, squeeze=False, width_ratios=widths, **shared)
         self.panels: np.ndarray = panels.reshape(rows, columns)  # of Axes
@@ -239,9 +279,15 @@ def _legend(figure: Figure, handles: Sequence[Artist], *, title: str, even: bool
     letters = round(_TITLE * scale)
     heading = textwrap.fill(short(title, 2 * letters - 10), letters)
     figure.legend(
-        handles=handles, loc="outside upper center", ncols=columns, title=heading, frameon=False, handlelength=2.6,
-        title_fontproperties={"weight": "bold", "size": 8.5}, borderpad=0.1,
-    )  # fmt: skip
+        handles=handles,
+        loc="outside upper center",
+        ncols=columns,
+        title=heading,
+        frameon=False,
+        handlelength=2.6,
+        title_fontproperties={"weight": "bold", "size": 8.5},
+        borderpad=0.1,
+    )
     return -(-len(handles) // columns) + heading.count("\n") + 1
 
 
@@ -252,18 +298,6 @@ def _footnotes(figure: Figure, notes: Sequence[str], letters: int) -> int:
         return 0
     figure.supxlabel(text, fontsize=6.5, color="#333333", x=0.01, ha="left")
     return text.count("\n") + 1
-
-
-MOVABLE, SPREAD = "_movable", "_spread"  # marks texts that `settle` may move: around their mark, or up and down
-_SIDES: dict[str, int] = {"left": -1, "center": 0, "right": 1, "top": -1, "bottom": 1}
-_AROUND = (  # (horizontal, vertical) alignment in order of preference; the offset is away from the mark
-    ("left", "center"), ("center", "bottom"), ("center", "top"), ("right", "center"),
-    ("left", "bottom"), ("left", "top"), ("right", "bottom"), ("right", "top"),
-)  # fmt: skip
-_OFFSETS = (4.0, 9.0, 16.0)  # points between a mark and its label
-# The costs of a position's faults. A cut label is worse than all others together; two crossed lines cost more than a
-# place outside the panel.
-_CUT, _ON_TEXT, _OUTSIDE, _CROSSED = 100, 10, 4, 3
 
 
 def settle(figure: Figure) -> None:

@@ -34,8 +34,11 @@ _LIGHT = ("#9ecae1", "#fdbe85", "#a1d9b4", "#e7b8d3", "#c6e5f5", "#f5d391", "#bd
 GREY, PALE = "#6b6b6b", "#8a8a8a"  # PALE: published by others, or refused
 DASHES: Style = dict(color="black", linewidth=0.8, linestyle=(0, (6, 1.5)))  # a reference: ideal, limit, no difference
 FORMULAS: tuple[LineStyleType, ...] = (  # several at once, in black: only their dashes tell them apart
-    (0, (6, 1.5)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1.5)), (0, (6, 1.5, 1, 1.5, 1, 1.5)),
-)  # fmt: skip
+    (0, (6, 1.5)),
+    (0, (6, 1.5, 1, 1.5)),
+    (0, (3, 1.5)),
+    (0, (6, 1.5, 1, 1.5, 1, 1.5)),
+)
 DASHED: LineStyleType = (0, (3, 1.5))  # a second line of the same series
 HOLLOW: Style = dict(markersize=3.3, markerfacecolor="white", markeredgecolor=PALE, markeredgewidth=0.7)
 PUBLISHED: Style = {**HOLLOW, "color": PALE, "linewidth": 1.0, "linestyle": ":"}
@@ -85,9 +88,13 @@ def state(row: Row, *, exact: bool = False) -> str:
 
 
 def of(
-    rows: Sequence[Row], at: Callable[[Row], float], value: Callable[[Row], Estimate], *, exact: bool = False,
+    rows: Sequence[Row],
+    at: Callable[[Row], float],
+    value: Callable[[Row], Estimate],
+    *,
+    exact: bool = False,
     scale: float = 1,
-) -> list[Mark]:  # fmt: skip
+) -> list[Mark]:
     """One mark for each row with a known value, sorted by `at`. scale: multiplies the value."""
     made = [Mark(at=at(row), value=value(row).times(scale), state=state(row, exact=exact), n=n_of(row)) for row in rows]
     return sorted((mark for mark in made if mark.value.known and math.isfinite(mark.at)), key=lambda mark: mark.at)
@@ -145,9 +152,17 @@ def dots(axes: Axes, marks: Sequence[Mark]) -> None:
         colour, marker = series_style(mark.style)
         face = "white" if mark.state == "hollow" else colour  # white and not "none": lines behind would show
         axes.errorbar(
-            [mark.value.value], [mark.at], xerr=_reach(mark, column=True), color=colour, marker=marker,
-            linestyle="none", markerfacecolor=face, markeredgewidth=0.9, zorder=3, **_ERROR,
-        )  # fmt: skip
+            [mark.value.value],
+            [mark.at],
+            xerr=_reach(mark, column=True),
+            color=colour,
+            marker=marker,
+            linestyle="none",
+            markerfacecolor=face,
+            markeredgewidth=0.9,
+            zorder=3,
+            **_ERROR,
+        )
         write(axes, mark.end, mark.at, mark.text)
 
 
@@ -159,9 +174,14 @@ def hbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK, start: flo
             write(axes, mark.value.value, mark.at, f"{mark.text}  refused")
     for mark in _believed(axes, marks):
         axes.barh(
-            [mark.at], [mark.value.value - start], left=start, height=thick, xerr=_reach(mark, column=True),
-            error_kw={"ecolor": "black", **_ERROR}, **bar_style(mark.style, hollow=mark.state == "hollow"),
-        )  # fmt: skip
+            [mark.at],
+            [mark.value.value - start],
+            left=start,
+            height=thick,
+            xerr=_reach(mark, column=True),
+            error_kw={"ecolor": "black", **_ERROR},
+            **bar_style(mark.style, hollow=mark.state == "hollow"),
+        )
         write(axes, max(start, mark.end), mark.at, mark.text)
 
 
@@ -169,16 +189,25 @@ def vbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK) -> None:
     """Draws vertical bars from 0 with intervals, and texts above both."""
     for mark in _believed(axes, marks, upright=True):
         axes.bar(
-            [mark.at], [mark.value.value], width=thick, yerr=_reach(mark, column=True),
-            error_kw={"ecolor": "black", **_ERROR}, **bar_style(mark.style, hollow=mark.state == "hollow"),
-        )  # fmt: skip
+            [mark.at],
+            [mark.value.value],
+            width=thick,
+            yerr=_reach(mark, column=True),
+            error_kw={"ecolor": "black", **_ERROR},
+            **bar_style(mark.style, hollow=mark.state == "hollow"),
+        )
         write(axes, mark.at, mark.end, mark.text, above=True)
 
 
 def stack(
-    axes: Axes, at: float, parts: Sequence[tuple[float, int | None]], *, thick: float = THICK, hollow: bool = False,
+    axes: Axes,
+    at: float,
+    parts: Sequence[tuple[float, int | None]],
+    *,
+    thick: float = THICK,
+    hollow: bool = False,
     upright: bool = False,
-) -> float:  # fmt: skip
+) -> float:
     """Draws a bar of (size, style) parts, horizontal or `upright`. Returns where it ends. style None: inconclusive."""
     end = 0.0
     for size, place in parts:
@@ -221,9 +250,15 @@ def write(axes: Axes, x: float, y: float, text: str, *, above: bool = False, siz
 def write_at_right(axes: Axes, y: float, text: str, *, right: float = 5, **style: Any) -> None:
     """Writes a text to the right of the panel in the row at y. right: the distance in points."""
     axes.annotate(
-        text, (1.0, y), xycoords=("axes fraction", "data"), xytext=(right, 0), textcoords="offset points", va="center",
-        fontsize=6.5, **style,
-    )  # fmt: skip
+        text,
+        (1.0, y),
+        xycoords=("axes fraction", "data"),
+        xytext=(right, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=6.5,
+        **style,
+    )
 
 
 def boundary(axes: Axes, x: float, text: str, *, y: float, **style: Any) -> None:
@@ -269,10 +304,17 @@ def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size
     for line in lines:
         x, value = np.asarray(line.get_xydata())[-1]
         axes.annotate(
-            str(line.get_label()), (x, value), xytext=(x * reach, value), textcoords="data", fontsize=size,
-            color="#444444", va="center", annotation_clip=False, zorder=0,
+            str(line.get_label()),
+            (x, value),
+            xytext=(x * reach, value),
+            textcoords="data",
+            fontsize=size,
+            color="#444444",
+            va="center",
+            annotation_clip=False,
+            zorder=0,
             arrowprops=dict(arrowstyle="-", color=PALE, linewidth=0.4, shrinkA=0, shrinkB=2, relpos=(0, 0.5)),
-        ).set_label(canvas.SPREAD)  # fmt: skip
+        ).set_label(canvas.SPREAD)
 
 
 def bar_style(place: int, *, hollow: bool = False) -> Style:

@@ -18,6 +18,21 @@ REFUSED = "small grey x: refused by a gate, so in no line and no headline"
 PUBLISHED = "hollow, dotted grey: published by others, not measured here"
 EXACT = "bytes are exact, so their marks are filled even when oversubscribed"
 BARS = "error bars: 95 % confidence intervals"
+_WORDS = {
+    **TERMS,
+    SLOWEST_PROCESS: "straggler",
+    STAGE_WORK: "stage imbalance",
+    "jit+copies": "jit incl. copies",
+    "op_by_op": "op by op",
+}
+_OPERATIONS = re.compile(r"\b(all_(?:reduce|gather|to_all)|reduce_scatter|(?:host|device)_to_(?:host|device))\b")
+_POINT = re.compile(r"([\w+]+)/(strong|weak)/(\d+)(/?)")
+_CASE = re.compile(r"^[\w+]+/[a-z]+\d+/")
+_LEVER = re.compile(r"\b([a-z]{5,}|mesh)=(?=\S)")  # with its value; "data=2" of a mesh stays in the field's notation
+_AXES = ("data", "tensor", "stage", "context", "expert")
+_RATE = re.compile(r"\b(\d+)([kmg])bit\b")
+_SIZE = re.compile(r"\b(\d+)B\b")
+_DEVICE = re.compile(r"\b(cpu|gpu|tpu):(\d+)")
 
 
 def of_marks(rows: Sequence[Row], *, fake: bool = False) -> list[str]:
@@ -76,23 +91,6 @@ def rest(shown: int, every: int, which: str) -> list[str]:
 def _span(values: Sequence[int]) -> str:
     low, high = min(values), max(values)
     return f"{low}" if low == high else f"{low} to {high}"
-
-
-_WORDS = {
-    **TERMS,
-    SLOWEST_PROCESS: "straggler",
-    STAGE_WORK: "stage imbalance",
-    "jit+copies": "jit incl. copies",
-    "op_by_op": "op by op",
-}
-_OPERATIONS = re.compile(r"\b(all_(?:reduce|gather|to_all)|reduce_scatter|(?:host|device)_to_(?:host|device))\b")
-_POINT = re.compile(r"([\w+]+)/(strong|weak)/(\d+)(/?)")
-_CASE = re.compile(r"^[\w+]+/[a-z]+\d+/")
-_LEVER = re.compile(r"\b([a-z]{5,}|mesh)=(?=\S)")  # with its value; "data=2" of a mesh stays in the field's notation
-_AXES = ("data", "tensor", "stage", "context", "expert")
-_RATE = re.compile(r"\b(\d+)([kmg])bit\b")
-_SIZE = re.compile(r"\b(\d+)B\b")
-_DEVICE = re.compile(r"\b(cpu|gpu|tpu):(\d+)")
 
 
 def display(name: str) -> str:

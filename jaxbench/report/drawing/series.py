@@ -24,6 +24,18 @@ from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
+PARTS: dict[str, Callable[[Row], str]] = {
+    "op": lambda row: row.point.op,
+    "impl": lambda row: row.point.impl,
+    "dtype": lambda row: row.point.dtype,
+    "shape": lambda row: row.point.shape or f"{row.point.elements}",
+    "platform": lambda row: row.point.platform,
+    # On an accelerator, cores do not matter.
+    "cores": lambda row: row.point.where if row.point.platform == "cpu" and row.point.cores is not None else "",
+    "group": lambda row: row.point.group if row.point.family == "collective" else "",
+    "pair": lambda row: f"{row.point.source} → {row.point.target}",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
@@ -38,9 +50,14 @@ class Series:
         return marks.handle(self.place, short(self.label))
 
     def draw(
-        self, axes: Axes, x: Callable[[Row], float], value: Callable[[Row], Estimate], *, scale: float = 1,
+        self,
+        axes: Axes,
+        x: Callable[[Row], float],
+        value: Callable[[Row], Estimate],
+        *,
+        scale: float = 1,
         between: LineStyleType = "-",
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Draws scale * value(row) over x(row), for rows with a positive x."""
         # The axes of sizes are logarithmic.
         rows = [row for row in self.rows if x(row) > 0]
@@ -97,19 +114,6 @@ def bands(
         for axes in sheet.panels[row : row + 2, column]:
             axes.remove()
     return sheet, pairs
-
-
-PARTS: dict[str, Callable[[Row], str]] = {
-    "op": lambda row: row.point.op,
-    "impl": lambda row: row.point.impl,
-    "dtype": lambda row: row.point.dtype,
-    "shape": lambda row: row.point.shape or f"{row.point.elements}",
-    "platform": lambda row: row.point.platform,
-    # On an accelerator, cores do not matter.
-    "cores": lambda row: row.point.where if row.point.platform == "cpu" and row.point.cores is not None else "",
-    "group": lambda row: row.point.group if row.point.family == "collective" else "",
-    "pair": lambda row: f"{row.point.source} → {row.point.target}",
-}
 
 
 def naming(rows: Sequence[Row], parts: Sequence[str], *, always: str = "") -> dict[str, str]:

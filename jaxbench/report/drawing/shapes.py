@@ -73,9 +73,13 @@ def side_by_side(
 
 
 def arm_marks(
-    places: Sequence[ArmGroup], value: Value, show: Callable[[Estimate], str], *, names: Sequence[str] = (),
+    places: Sequence[ArmGroup],
+    value: Value,
+    show: Callable[[Estimate], str],
+    *,
+    names: Sequence[str] = (),
     apart: float = 0.74,
-) -> list[Mark]:  # fmt: skip
+) -> list[Mark]:
     """A mark for each arm with a known value, in the row of its label (those in `names`, or all)."""
     made = []
     for arm, number, at in side_by_side(places, names or arm_labels(places), apart=apart):
@@ -122,9 +126,16 @@ class Panel:
 
 
 def lines(
-    title: str, groups: Sequence[ArmGroup], at: Callable[[Row], float], panels: Sequence[Panel], *, x: str,
-    axis: Axis = DOUBLING, handles: Sequence[Artist] = (), remarks: Sequence[str] = (),
-) -> Figure:  # fmt: skip
+    title: str,
+    groups: Sequence[ArmGroup],
+    at: Callable[[Row], float],
+    panels: Sequence[Panel],
+    *,
+    x: str,
+    axis: Axis = DOUBLING,
+    handles: Sequence[Artist] = (),
+    remarks: Sequence[str] = (),
+) -> Figure:
     """Draws panels next to each other, with a line for each group of arms over `at(arm)`. x: the label of the axis."""
     sheet = Sheet(1, len(panels))
     for axes, panel in zip(sheet.panels[0], panels, strict=True):
@@ -137,9 +148,15 @@ def lines(
 
 
 def rows(
-    title: str, names: Sequence[str], panels: Sequence[Panel], *, abreast: int = 1, handles: Sequence[Artist] = (),
-    remarks: Sequence[str] = (), **sizes: Any,
-) -> Figure:  # fmt: skip
+    title: str,
+    names: Sequence[str],
+    panels: Sequence[Panel],
+    *,
+    abreast: int = 1,
+    handles: Sequence[Artist] = (),
+    remarks: Sequence[str] = (),
+    **sizes: Any,
+) -> Figure:
     """Draws panels that share the names of their rows. abreast: marks in a row. sizes: passed to `Sheet`."""
     sheet = Sheet(1, len(panels), **sizes)
     for number, (axes, panel) in enumerate(zip(sheet.panels[0], panels, strict=True)):

@@ -30,6 +30,12 @@ from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 UNIT = "elements"
 FEW = 3  # up to this many operations have a column that explains letters and short bars; more leave no room for it
 _WORDS = 29  # characters per line of that column
+DISPATCH_LIMIT = 24
+BASE = "op_by_op"
+_FUSION_PARTS = ("impl", "dtype", "platform", "cores")
+MATMUL_LIMIT = 14  # most bars that fit; the table has all shapes
+_MATMUL_PARTS = ("op", "dtype", "impl", "platform", "cores")
+OWN = "jit"
 
 
 @plot("curves", views=("cases/curves", "cases/versus"))
@@ -118,12 +124,14 @@ def _knees(axes: Axes, knees: Sequence[HalfPerformance], of_op: Sequence[Series]
     colours = {curve.label: marks.series_style(curve.place)[0] for curve in of_op if any(map(believed, curve.rows))}
     for knee in knees:
         axes.plot(
-            [knee.elements.value], [knee.best_per_s.value / 2], marker="|", markersize=10, markeredgewidth=1.2,
-            color=colours.get(knee.series, "black"), zorder=5,
-        )  # fmt: skip
-
-
-DISPATCH_LIMIT = 24
+            [knee.elements.value],
+            [knee.best_per_s.value / 2],
+            marker="|",
+            markersize=10,
+            markeredgewidth=1.2,
+            color=colours.get(knee.series, "black"),
+            zorder=5,
+        )
 
 
 @plot("dispatch", views=("cases/dispatch",))
@@ -138,20 +146,23 @@ def draw_dispatch(run: RunReport) -> Figure | None:
     if len(set(names.values())) < len(timed):  # shapes only where names repeat
         names = series.naming(timed, ("op", "shape", *parts))
     made = [
-        Mark(at=at, value=row.timing.step_s, state=marks.state(row), style=operations.index(row.point.op),
-             text=seconds(row.timing.step_s.value))
+        Mark(
+            at=at,
+            value=row.timing.step_s,
+            state=marks.state(row),
+            style=operations.index(row.point.op),
+            text=seconds(row.timing.step_s.value),
+        )
         for at, row in enumerate(shown)
-    ]  # fmt: skip
+    ]
     handles = [marks.bar_handle(place, short(op)) for place, op in enumerate(operations)]
     return rows(
-        f"{run.experiment}: the cost of a call", [short(names[row.point.point], 36) for row in shown],
-        [Panel(x="time per call", made=made, draw=bars(seconds_tick))], handles=handles if len(handles) > 1 else [],
+        f"{run.experiment}: the cost of a call",
+        [short(names[row.point.point], 36) for row in shown],
+        [Panel(x="time per call", made=made, draw=bars(seconds_tick))],
+        handles=handles if len(handles) > 1 else [],
         remarks=[*notes.of_marks(timed), *notes.rest(len(shown), len(timed), "programs, the first")],
-    )  # fmt: skip
-
-
-BASE = "op_by_op"
-_FUSION_PARTS = ("impl", "dtype", "platform", "cores")
+    )
 
 
 @plot("fusion", views=("cases/fusion",))
@@ -222,10 +233,6 @@ def _speedups(axes: Axes, every: Sequence[Series], rows: Sequence[Row]) -> None:
     log_axis(axes, "y", show=plain, max_ticks=6, span=[1.0])
     entitle(axes, "speed-up over op by op", x="elements")
     marks.end_labels(axes, ends, reach=1.6, size=6.5)
-
-
-MATMUL_LIMIT = 14  # most bars that fit; the table has all shapes
-_MATMUL_PARTS = ("op", "dtype", "impl", "platform", "cores")
 
 
 @plot("matmul", views=("cases/matmul",))
@@ -374,9 +381,6 @@ def _caches(axes: Axes, cache: int | None) -> None:
         size = times * (cache or 0)
         if low < size < high:
             marks.boundary(axes, size, text, y=0.02, rotation=90, color="#333333", va="bottom")
-
-
-OWN = "jit"
 
 
 @plot("linalg", views=("cases/linalg",))

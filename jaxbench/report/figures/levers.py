@@ -27,6 +27,8 @@ from jaxbench.report.run_report import RunReport, unit
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 LIMIT = 40  # rows that stay readable on a page; the table has all arms
+OWN = "device"  # the input that is already there, so that a step never waits for it
+SERIES = "micikevicius_table1"
 
 
 @plot("arms", views=("levers/arms", "levers/compiler"))
@@ -50,10 +52,12 @@ def draw_arms(run: RunReport) -> Figure | None:
     names = [", ".join(filter(None, [a.label, place.name if len(run.groups) > 1 else ""])) for place, _, a in shown]
     title, axis = "time per example over the baseline's", log("x", max_ticks=8, span=[*ends, 1.0])
     return rows(
-        f"{run.experiment}: what each setting costs", [short(name, 46) for name in names],
-        [Panel(x=title, made=made, level=1.0, axis=axis, extra=verdicts)], handles=shapes.arm_handles(run.groups),
+        f"{run.experiment}: what each setting costs",
+        [short(name, 46) for name in names],
+        [Panel(x=title, made=made, level=1.0, axis=axis, extra=verdicts)],
+        handles=shapes.arm_handles(run.groups),
         remarks=[*notes.rest(len(shown), len(known), "arms, the first"), *shapes.arm_remarks(run.groups)],
-    )  # fmt: skip
+    )
 
 
 def cost(arm: Row) -> Estimate:
@@ -76,12 +80,17 @@ def draw_accumulate(run: RunReport) -> Figure | None:
     base, dashed = short(run.rows[0].label, 12), {"between": marks.DASHED}
     memory: list[Curve] = [lambda arm: exact(arm.point.peak_bytes), (lambda arm: exact(arm.point.temp_bytes), dashed)]
     return lines(
-        f"{run.experiment}: gradient accumulation", run.groups, lambda arm: ACCUMULATE.of(arm.point.levers), [
+        f"{run.experiment}: gradient accumulation",
+        run.groups,
+        lambda arm: ACCUMULATE.of(arm.point.levers),
+        [
             Panel(title=f"step time over that of {base}", values=[lambda arm: arm.ratio], level=1.0),
             Panel(title="memory per device", values=memory, axis=log("y", bytes_tick, max_ticks=6)),
-        ], x="micro-batches per step", remarks=shapes.arm_remarks(run.groups),
+        ],
+        x="micro-batches per step",
+        remarks=shapes.arm_remarks(run.groups),
         handles=[marks.style_handle("all memory"), marks.style_handle("scratch", linestyle=marks.DASHED)],
-    )  # fmt: skip
+    )
 
 
 @plot("batch", views=("levers/batch",))
@@ -99,9 +108,14 @@ def draw_batch(run: RunReport) -> Figure | None:
         )
     ]
     return lines(
-        f"{run.experiment}: what a larger batch buys", run.groups, lambda arm: arm.point.global_batch, panels,
-        x="global batch", axis=log("x", base=2, max_ticks=6), remarks=shapes.arm_remarks(run.groups, paired=False),
-    )  # fmt: skip
+        f"{run.experiment}: what a larger batch buys",
+        run.groups,
+        lambda arm: arm.point.global_batch,
+        panels,
+        x="global batch",
+        axis=log("x", base=2, max_ticks=6),
+        remarks=shapes.arm_remarks(run.groups, paired=False),
+    )
 
 
 def _knees(every: Sequence[Knee], axes: Axes, *, named: bool = True) -> None:
@@ -115,9 +129,16 @@ def _knees(every: Sequence[Knee], axes: Axes, *, named: bool = True) -> None:
         right = batch * batch > low * high  # in the right half of the logarithmic axis: the text goes to the left
         near = "" if all(knee.certain for knee in knees if knee.arm.point.global_batch == batch) else " (or near)"
         marks.write(
-            axes, batch, 0.03 + 0.08 * number, f"knee {batch}{near}", xycoords=("data", "axes fraction"),
-            xytext=(-3 if right else 3, 0), color=marks.GREY, ha="right" if right else "left", va="bottom",
-        )  # fmt: skip
+            axes,
+            batch,
+            0.03 + 0.08 * number,
+            f"knee {batch}{near}",
+            xycoords=("data", "axes fraction"),
+            xytext=(-3 if right else 3, 0),
+            color=marks.GREY,
+            ha="right" if right else "left",
+            va="bottom",
+        )
 
 
 @plot("freeze", views=("levers/freeze",))
@@ -135,13 +156,18 @@ def draw_freeze(run: RunReport) -> Figure | None:
         zero_axis(axes, "y", top if math.isfinite(top) else 0, show=show, room=1.1, max_ticks=7)
 
     return lines(
-        f"{run.experiment}: frozen parameters", timed, lambda arm: shares[arm.point.point], [
+        f"{run.experiment}: frozen parameters",
+        timed,
+        lambda arm: shares[arm.point.point],
+        [
             Panel(title="step time over baseline", values=[lambda arm: arm.ratio], axis=zero, level=1.0),
             Panel(title="compiled FLOPs over baseline", values=[_flops], axis=zero, level=1.0),
             Panel(title="gradient bytes", values=[lambda a: exact(gradient(a))], axis=partial(zero, show=bytes_tick)),
-        ], x="parameters frozen, %", axis=lambda axes: axes.set_xlim(-5, 105),
+        ],
+        x="parameters frozen, %",
+        axis=lambda axes: axes.set_xlim(-5, 105),
         remarks=[*shapes.arm_remarks(timed), _named(timed[0])],
-    )  # fmt: skip
+    )
 
 
 def most(place: ArmGroup) -> float:
@@ -186,16 +212,22 @@ def draw_inference(run: RunReport) -> Figure | None:
         return None
     calls: list[Curve] = [lambda arm: arm.p50, (lambda arm: arm.p99, {"between": marks.DASHED, "shape": "^"})]
     return lines(
-        f"{run.experiment}: inference, latency against throughput", run.latencies, lambda arm: arm.point.global_batch, [
+        f"{run.experiment}: inference, latency against throughput",
+        run.latencies,
+        lambda arm: arm.point.global_batch,
+        [
             Panel(title="latency of one call", values=calls, axis=log("y", seconds_tick, max_ticks=6)),
             Panel(
-                title=f"{short(unit(run.rows))}/s", values=[lambda arm: arm.timing.examples_per_s],
+                title=f"{short(unit(run.rows))}/s",
+                values=[lambda arm: arm.timing.examples_per_s],
                 axis=log("y", si, max_ticks=6),
             ),
-        ], x="global batch", axis=log("x", base=2, max_ticks=6),
+        ],
+        x="global batch",
+        axis=log("x", base=2, max_ticks=6),
         handles=[marks.style_handle("p50", marker="o"), marks.style_handle("p99", marker="^", linestyle=marks.DASHED)],
         remarks=[*_inference_notes(run), *shapes.arm_remarks(run.latencies, paired=False)],
-    )  # fmt: skip
+    )
 
 
 def _inference_notes(run: RunReport) -> list[str]:
@@ -205,9 +237,6 @@ def _inference_notes(run: RunReport) -> list[str]:
         if arm.why_no_p99 and arm.timing.step_s.known:
             batches.setdefault(arm.why_no_p99, []).append(str(arm.point.global_batch))
     return [f"no p99 at batch {', '.join(dict.fromkeys(sizes))}: {why}" for why, sizes in batches.items()]
-
-
-OWN = "device"  # the input that is already there, so that a step never waits for it
 
 
 @plot("inputs", views=("levers/inputs",))
@@ -234,12 +263,17 @@ def draw_inputs(run: RunReport) -> Figure | None:
     bars = bars_from_zero(1.45, thick=0.68 / len(run.groups))
     remarks = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are relative to it"]
     return rows(
-        f"{run.experiment}: is the step waiting for data?", shapes.arm_ticks(run.groups), [
+        f"{run.experiment}: is the step waiting for data?",
+        shapes.arm_ticks(run.groups),
+        [
             Panel(title=f"throughput over {base}", made=rates, draw=bars, level=1.0),
             Panel(title="input-bound share of the step, %", made=shares, level=0.0, extra=waited),
-        ], abreast=len(run.groups), widths=[1.1, 1], remarks=[*remarks, *shapes.arm_remarks(run.groups)],
+        ],
+        abreast=len(run.groups),
+        widths=[1.1, 1],
+        remarks=[*remarks, *shapes.arm_remarks(run.groups)],
         handles=[*shapes.arm_handles(run.groups), *[marks.style_handle("measured waiting", **style)] * bool(waits)],
-    )  # fmt: skip
+    )
 
 
 def share(arm: Row) -> Estimate:
@@ -330,9 +364,16 @@ def _stack(axes: Axes, place: int, stack: Phases) -> None:
         if phase.step_s.has_interval and stack.quotable:
             reach = [[max(0.0, width - max(0.0, phase.step_s.lo))], [max(0.0, phase.step_s.hi - width)]]
             axes.errorbar(
-                [at], [place + 0.12 * (style - 1.5)],  # apart in height: the bars of short phases would overlap
-                xerr=reach, linestyle="none", ecolor="black", elinewidth=0.8, capsize=1.8, capthick=0.8, zorder=4,
-            )  # fmt: skip
+                [at],
+                [place + 0.12 * (style - 1.5)],  # apart in height: the bars of short phases would overlap
+                xerr=reach,
+                linestyle="none",
+                ecolor="black",
+                elinewidth=0.8,
+                capsize=1.8,
+                capthick=0.8,
+                zorder=4,
+            )
     marks.write(axes, max(end, stack.whole.hi if stack.whole.has_interval else end), place, seconds(stack.whole.value))
 
 
@@ -361,9 +402,6 @@ def _phases_notes(stacks: Sequence[Phases]) -> list[str]:
     if any(len(phase.indices) > 1 for phase in every):
         notes.append(f"a part that was not measured is included in the next phase ({', '.join(PREFIXES)})")
     return notes
-
-
-SERIES = "micikevicius_table1"
 
 
 @plot("precision", views=("levers/precision",))
@@ -462,13 +500,18 @@ def draw_sharing(run: RunReport) -> Figure | None:
         axes.set_ylim(0, 1.08)
 
     return lines(
-        f"{run.experiment}: trainings that share devices", groups, trainings, [
+        f"{run.experiment}: trainings that share devices",
+        groups,
+        trainings,
+        [
             Panel(title="throughput over one after the other", values=[lambda arm: arm.gain], level=1.0),
             Panel(title="time over alone", values=[lambda arm: arm.ratio], extra=each),
             Panel(title="fairness", values=[fairness], extra=fair),
-        ], x="trainings at once", handles=[marks.guide_handle("taking turns; least fairness")],
+        ],
+        x="trainings at once",
+        handles=[marks.guide_handle("taking turns; least fairness")],
         remarks=shapes.arm_remarks(run.groups),
-    )  # fmt: skip
+    )
 
 
 def _by_mps(found: Sequence[ArmGroup]) -> list[ArmGroup]:

@@ -23,6 +23,11 @@ from jaxbench.report.drawing.series import Series, believed, payload
 from jaxbench.report.run_report import RunReport
 
 ALPHA_BETA_LIMIT, MAX_PAIRS = 7, 3  # most device groups, and most copy pairs, that stay readable in one panel
+BESIDE_PUBLISHED = "all_reduce"  # the only collective with published series
+ACROSS = 3
+_NAMES = {"a100x8": "8 A100", "h200x8": "8 H200", "b200x8": "8 B200", "b200x8x4nodes": "4 nodes of 8 B200"}
+SLOW = 0.75  # of the median of the pairs of the same kind (operation), because only those should be equally fast
+TRANSFER_LIMIT = 6  # most lines in the panel over payload
 
 
 @plot("alpha_beta", views=("cases/transfer", "cases/collectives"), order=1)
@@ -85,15 +90,16 @@ def _fitted(above: Axes, below: Axes, curve: Series, fits: dict[tuple[object, ..
     between = marks.DASHED if fit.poor else "-"
     above.plot(fine, fit.seconds_at(fine), color=colour, linewidth=0.9, linestyle=between, zorder=2)
     below.plot(
-        sizes, 100 * residuals, color=colour, marker=marker,
+        sizes,
+        100 * residuals,
+        color=colour,
+        marker=marker,
         markerfacecolor="white" if fit.place.oversubscribed else colour,
-        linewidth=0.6, markersize=3.2, markeredgewidth=0.9, zorder=3,
-    )  # fmt: skip
-
-
-BESIDE_PUBLISHED = "all_reduce"  # the only collective with published series
-ACROSS = 3
-_NAMES = {"a100x8": "8 A100", "h200x8": "8 H200", "b200x8": "8 B200", "b200x8x4nodes": "4 nodes of 8 B200"}
+        linewidth=0.6,
+        markersize=3.2,
+        markeredgewidth=0.9,
+        zorder=3,
+    )
 
 
 @plot("busbw", views=("cases/collectives",))
@@ -154,8 +160,6 @@ def _behind(axes: Axes) -> str:
     return notes.cited(f"{published.read('allreduce_busbw').project}; one node of 8, and 4 nodes")
 
 
-SLOW = 0.75  # of the median of the pairs of the same kind (operation), because only those should be equally fast
-TRANSFER_LIMIT = 6  # most lines in the panel over payload
 Pair = tuple[str, str]
 
 

@@ -33,6 +33,19 @@ from jaxbench.statistics.bootstrap import Estimate
 TABLE, BILLIONS = "zero_table1", 7.5  # the published table, and its model's size in billions of parameters
 DEGREES = tuple(2**power for power in range(11))  # the range of the published table
 
+# Strategies that split the model, not only its data, so ZeRO's formulas do not apply. `parallel.axes` has the same
+# information, but importing it would start jax, which a report must not need.
+_SPLIT_MODELS = ("tensor", "context", "pipeline", "expert", "hybrid")
+FLAT = "a mean over examples: flat"
+_STYLES: tuple[LineStyleType, ...] = ("-", marks.DASHED, ":", "-.")  # per arm, if there are several strategies
+KORTHIKANTI, CHEN = "korthikanti_table4", "chen2016_claims"
+_NAMES = {
+    "full_recompute": "full (22B)",
+    "selective_recompute": "selective (22B)",
+    "selective_plus_sequence": "selective + seq.",
+}
+_OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
+
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroStage:
@@ -58,9 +71,6 @@ GRADIENTS = ZeroStage(name="P_os+g", whole=2, shared=14, column="posg_7.5B")
 PARAMETERS = ZeroStage(name="P_os+g+p", whole=0, shared=16, column="posgp_7.5B")
 STAGES = (DP, OS, GRADIENTS, PARAMETERS)
 _OF = {"zero1": OS, "zero2": GRADIENTS, "fsdp": PARAMETERS}  # by strategy; every other data-parallel one is DP
-# Strategies that split the model, not only its data, so ZeRO's formulas do not apply. `parallel.axes` has the same
-# information, but importing it would start jax, which a report must not need.
-_SPLIT_MODELS = ("tensor", "context", "pipeline", "expert", "hybrid")
 
 
 def stage(strategy: str) -> ZeroStage | None:
@@ -164,9 +174,7 @@ def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
     return remarks + ([notes.WRONG] if any(row.wrong for row in rows) else [])
 
 
-FLAT = "a mean over examples: flat"
 Families = Mapping[str, Sequence[Row]]
-_STYLES: tuple[LineStyleType, ...] = ("-", marks.DASHED, ":", "-.")  # per arm, if there are several strategies
 
 
 @plot("contrastive", views=("training/contrastive", "levers/contrastive"))
@@ -223,9 +231,14 @@ def gathered(row: Row) -> Estimate:
 
 
 def _growing(
-    axes: Axes, groups: Families, value: Callable[[Row], Estimate], title: str, *,
-    show: Callable[[float], str] | None = None, measured: bool = False,
-) -> None:  # fmt: skip
+    axes: Axes,
+    groups: Families,
+    value: Callable[[Row], Estimate],
+    title: str,
+    *,
+    show: Callable[[float], str] | None = None,
+    measured: bool = False,
+) -> None:
     """Draws a line per family and its flat reference. show: writes a tick of a logarithmic axis; None: the axis is
     linear and starts at 0. measured: the values are times, so oversubscribed points have no reference."""
     counts = series.counts(row for rows in groups.values() for row in rows)
@@ -242,13 +255,6 @@ def _growing(
         scales.whole_zero(axes)
     devices_axis(axes, counts)
     entitle(axes, title)
-
-
-KORTHIKANTI, CHEN = "korthikanti_table4", "chen2016_claims"
-_NAMES = {
-    "full_recompute": "full (22B)", "selective_recompute": "selective (22B)",
-    "selective_plus_sequence": "selective + seq.",
-}  # fmt: skip
 
 
 @plot("remat", views=("levers/remat",))
@@ -359,9 +365,13 @@ def draw_law(axes: Axes, laws: Sequence[Law]) -> None:
     axes.set_ylim(low, high * (high / low) ** (0.04 + 0.11 * len(laws)))  # room for the legend, a line for each law
     marks.end_labels(axes, guides, reach=1.15, size=6.5)
     axes.legend(
-        handles=[line for line in fitted if line.get_linestyle() == "None"], loc="upper left", fontsize=6.5,
-        frameon=False, borderpad=0.1, handletextpad=0.2,
-    )  # fmt: skip
+        handles=[line for line in fitted if line.get_linestyle() == "None"],
+        loc="upper left",
+        fontsize=6.5,
+        frameon=False,
+        borderpad=0.1,
+        handletextpad=0.2,
+    )
 
 
 def _guides(axes: Axes, laws: Sequence[Law]) -> list[Line2D]:
@@ -373,9 +383,6 @@ def _guides(axes: Axes, laws: Sequence[Law]) -> list[Line2D]:
     start = 0.6 * min(size for _, size in every)
     ends = [(name, start * (last / first) ** slope) for name, slope in (("n", 1.0), ("√n", 0.5))]
     return [marks.guide(axes, [first, last], [start, end], label=name) for name, end in ends]
-
-
-_OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
 
 
 def found(run: RunReport) -> str:

@@ -34,6 +34,13 @@ WEAK, STRONG = "megatron2019_weak_scaling", "megatron2019_strong_scaling"  # pub
 _WEAK_COLUMNS = (("mp", "D", "Megatron: model"), ("mp_dp", "v", "Megatron: model + data"))
 _STRONG_SHAPE, _STRONG_NAME = "P", "Megatron: strong"
 _STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}
+GPIPE = "gpipe_table2_tpu"
+_PIPELINE_BETWEEN: dict[str, LineStyleType] = {"gpipe": "-", "1f1b": (0, (4, 1.5)), "interleaved": ":"}
+_THEORY: marks.Style = dict(color=GREY, linewidth=0.6, zorder=1)
+_FIRST = 4  # style index of the first schedule; lower ones are for numbers of micro-batches, so none is shared
+_UNMATCHED = "*"  # marker of published values for a number of micro-batches that was not measured here
+_CONTEXT_BETWEEN: tuple[LineStyleType, ...] = ("-", ":", "--", "-.")  # per strategy; device counts have the markers
+KINDS = ("all-to-all", "all-gather", "reduce-scatter", "all-reduce", "collective-permute")
 
 
 @plot("tensor", views=("training/tensor", "levers/tensor"))
@@ -124,13 +131,6 @@ def _tensor_notes(timed: Sequence[Row], sent: Sequence[Row]) -> list[str]:
     if over != 1:
         sentences.append(f"published speed-ups are not drawn: they are over 1 device, these over {devices(over)}")
     return sentences
-
-
-GPIPE = "gpipe_table2_tpu"
-_PIPELINE_BETWEEN: dict[str, LineStyleType] = {"gpipe": "-", "1f1b": (0, (4, 1.5)), "interleaved": ":"}
-_THEORY: marks.Style = dict(color=GREY, linewidth=0.6, zorder=1)
-_FIRST = 4  # style index of the first schedule; lower ones are for numbers of micro-batches, so none is shared
-_UNMATCHED = "*"  # marker of published values for a number of micro-batches that was not measured here
 
 
 @plot("pipeline", views=("training/pipeline", "levers/pipeline"))
@@ -275,9 +275,6 @@ def _handles(styles: Mapping[int, int], schedules: Sequence[str], *, compared: b
         unmatched = [m for m, *_ in others() if m not in styles]
         entries += [marks.published_handle(_UNMATCHED, f"Huang et al., M = {m}") for m in unmatched]
     return entries
-
-
-_CONTEXT_BETWEEN: tuple[LineStyleType, ...] = ("-", ":", "--", "-.")  # per strategy; device counts have the markers
 
 
 @plot("context", views=("training/context", "levers/context"))
@@ -455,8 +452,9 @@ def _bars(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title:
     """Draws a bar per row. exactly: the values do not depend on speed, so no bar is hollow."""
     made = [
         Mark(at=place, value=value, state=marks.state(row, exact=exactly), text=digits(value.value))
-        for place, (row, value) in enumerate(zip(rows, values, strict=True)) if value.known
-    ]  # fmt: skip
+        for place, (row, value) in enumerate(zip(rows, values, strict=True))
+        if value.known
+    ]
     marks.hbars(axes, made)
     _finish(axes, max((mark.end for mark in made), default=0.0), title)
 
@@ -481,9 +479,6 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
         between = f"{low} %" if low == high else f"{low} to {high} %"
         notes.append(f"meshes with stages leave {between} of their schedule idle")
     return notes
-
-
-KINDS = ("all-to-all", "all-gather", "reduce-scatter", "all-reduce", "collective-permute")
 
 
 @plot("moe", views=("training/moe", "levers/moe"))

@@ -49,6 +49,10 @@ _MEANING = {  # by state or kind
     "earlier": "small grey points: other runs on this machine, named by experiment",
     "training": "training steps: analytic FLOP over the compiler's bytes, summed over devices",
 }
+_PEAK: marks.Style = {**DASHES, "zorder": 1}
+_HEAVY, _THIN = (dict[str, Any](color="black", linestyle="-", zorder=2, linewidth=width) for width in (1.4, 0.7))
+MOST_LABELS = 8  # up to this many series, device counts are separate; more would make the legend as large as the panel
+LIMIT = 40  # read at most this many folders, newest first
 
 
 @plot(
@@ -163,13 +167,17 @@ def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
         taken.append((x, y))
         x_text, side = (x - 0.01, "right") if x > 0.8 else (x + 0.01, "left")
         axes.text(
-            x_text, y, short(spot.label, 24), transform=axes.transAxes, fontsize=6, color=GREY, va="center", ha=side,
-            zorder=3.5, bbox=_PAPER,
-        )  # fmt: skip
-
-
-_PEAK: marks.Style = {**DASHES, "zorder": 1}
-_HEAVY, _THIN = (dict[str, Any](color="black", linestyle="-", zorder=2, linewidth=width) for width in (1.4, 0.7))
+            x_text,
+            y,
+            short(spot.label, 24),
+            transform=axes.transAxes,
+            fontsize=6,
+            color=GREY,
+            va="center",
+            ha=side,
+            zorder=3.5,
+            bbox=_PAPER,
+        )
 
 
 class Roof(NamedTuple):
@@ -213,9 +221,6 @@ def _machine_ceilings(card: MachineProfile, platform: str, dtype: str) -> tuple[
     return measured, roofline.catalogued_ceilings(platform, str(card["machine"].get("device_kind", "")), dtype)
 
 
-MOST_LABELS = 8  # up to this many series, device counts are separate; more would make the legend as large as the panel
-
-
 @dataclass(frozen=True, kw_only=True)
 class Spot(Mark):
     """One measured program under the roof. `at` is its arithmetic intensity: analytic FLOP of a call over the bytes
@@ -234,11 +239,15 @@ def of_cases(rows: Sequence[Row]) -> list[Spot]:
         names = naming(able, ("op",))
     return [
         Spot(
-            at=(row.point.flops or 0) / (row.point.bytes_moved or 1), value=row.flop_per_s, state=marks.state(row),
-            label=names[row.point.point], platform=row.point.platform, n=marks.n_of(row),
+            at=(row.point.flops or 0) / (row.point.bytes_moved or 1),
+            value=row.flop_per_s,
+            state=marks.state(row),
+            label=names[row.point.point],
+            platform=row.point.platform,
+            n=marks.n_of(row),
         )
         for row in able
-    ]  # fmt: skip
+    ]
 
 
 def of_training(rows: Sequence[Row]) -> list[Spot]:
@@ -253,15 +262,18 @@ def of_training(rows: Sequence[Row]) -> list[Spot]:
             continue
         # The ceilings are of one accelerator, and of all cores of a CPU, which its devices share.
         share = 1 if row.point.platform == "cpu" else row.point.devices
-        spots.append(Spot(
-            at=use.flops_per_step / moved, value=row.timing.step_s.under(use.flops_per_step / share),
-            state=marks.state(row), label=", ".join([row.point.strategy, *[devices(row.point.devices)] * of_count]),
-            platform=row.point.platform, kind="training", n=marks.n_of(row),
-        ))  # fmt: skip
+        spots.append(
+            Spot(
+                at=use.flops_per_step / moved,
+                value=row.timing.step_s.under(use.flops_per_step / share),
+                state=marks.state(row),
+                label=", ".join([row.point.strategy, *[devices(row.point.devices)] * of_count]),
+                platform=row.point.platform,
+                kind="training",
+                n=marks.n_of(row),
+            )
+        )
     return spots
-
-
-LIMIT = 40  # read at most this many folders, newest first
 
 
 def earlier_spots(path: Path) -> list[Spot]:
@@ -301,9 +313,12 @@ def _spot(line: dict[str, str]) -> Spot | None:
     platform = line.get("platform") or ""
     share = 1 if platform == "cpu" or line.get("op") else max(1.0, _number(line.get("devices")))
     return Spot(
-        label=from_cell(line.get("experiment") or ""), at=flops / moved, value=exact(rate / share), platform=platform,
+        label=from_cell(line.get("experiment") or ""),
+        at=flops / moved,
+        value=exact(rate / share),
+        platform=platform,
         kind="earlier",
-    )  # fmt: skip
+    )
 
 
 def _number(text: str | None) -> float:

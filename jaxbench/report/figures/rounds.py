@@ -32,6 +32,10 @@ APART = 0.003  # gap between the blocks of a round, as a share of the width: wit
 EDGE = 0.42  # where marks end, as a share of the row's height on each side of its middle
 REACH = 0.3  # the relative deviation from the point's median that is drawn at EDGE
 Kind = tuple[str, str, bool]  # of a mark: its marker, its colour, and whether it is a warm-up
+MOST = 3  # most points, one row of panels each
+LEAST_TOP = 0.05  # least relative delay of the darkest colour, so that noise stays pale
+WRITTEN = (12, 16)  # cells have their number written in them up to this many (processes, rounds)
+RANKS_COLOURS = "Oranges"
 
 
 @plot("blocks", views=("training", "levers", "cases"), order=9)
@@ -126,20 +130,17 @@ def _time(each: RoundRecord) -> float:
         return 60.0 * each.round
 
 
-MOST = 3  # most points, one row of panels each
-LEAST_TOP = 0.05  # least relative delay of the darkest colour, so that noise stays pale
-WRITTEN = (12, 16)  # cells have their number written in them up to this many (processes, rounds)
-RANKS_COLOURS = "Oranges"
-
-
 @plot("ranks", views=("training", "levers"), order=8)
 def draw_ranks(run: RunReport) -> Figure | None:
     """Each row is a process and each column a round. The darker a cell, the more the blocks of that process exceeded
     the median of all processes; the dot marks the slowest process of the round. A dark row is a slow process. In a
     whole step, all processes wait in each collective for the slowest; without communication each shows its
     own speed."""
-    costs = {row.point.point: found.clearest.slowest_over_median.value
-             for row in run.rows if (found := stragglers.of(row)) is not None}  # fmt: skip
+    costs = {
+        row.point.point: found.clearest.slowest_over_median.value
+        for row in run.rows
+        if (found := stragglers.of(row)) is not None
+    }
     if not costs:
         return None
     worst = sorted(costs, key=lambda point: -costs[point])[:MOST]
@@ -185,9 +186,15 @@ def _heat(axes: Axes, one: Row, top: float) -> None:
     axes.grid(False)
     axes.pcolormesh(
         # Only delays have a colour: that a process is fast hides nothing.
-        np.arange(rounds + 1) + 0.5, np.arange(processes + 1) - 0.5, np.maximum(grid, 0), cmap=RANKS_COLOURS, vmin=0,
-        vmax=1.3 * top, edgecolors="white", linewidth=0.8 if processes <= 32 else 0.0,
-    )  # fmt: skip
+        np.arange(rounds + 1) + 0.5,
+        np.arange(processes + 1) - 0.5,
+        np.maximum(grid, 0),
+        cmap=RANKS_COLOURS,
+        vmin=0,
+        vmax=1.3 * top,
+        edgecolors="white",
+        linewidth=0.8 if processes <= 32 else 0.0,
+    )
     slowest, written = grid.argmax(axis=0), processes <= WRITTEN[0] and rounds <= WRITTEN[1]
     for at in range(rounds):
         axes.plot([at + (0.68 if written else 1)], [slowest[at]], "o", color="black", markersize=2.0)

@@ -28,6 +28,12 @@ from jaxbench.report.run_report import RunReport, unit
 
 _SCALING_STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}  # marker and colour show the strategy
 
+# The figure over hosts is of the same kind as for Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) and MegaScale
+# (Jiang et al., NSDI 2024).
+HOSTS_MOST = 3  # most strategies, one row of panels each
+IDEAL: marks.Style = dict(facecolor="#ededed", edgecolor=GREY, linewidth=0.6)  # pale, because it was not measured
+WIDE = 0.38  # width of a bar; pairs of bars are 1 apart
+
 
 class StrategyCurve(NamedTuple):
     """One line: the timed rows of a strategy in one scaling."""
@@ -167,13 +173,6 @@ def _handles(every: list[StrategyCurve], *, split: bool) -> list[Artist]:
             label = short(curve.strategy) if split else f"{short(curve.strategy)}, {curve.scaling}"
             handles.append(marks.handle(curve.place, label, between=_SCALING_STYLES.get(curve.scaling, "-")))
     return [*handles, marks.guide_handle("ideal")]
-
-
-# The figure over hosts is of the same kind as for Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) and MegaScale
-# (Jiang et al., NSDI 2024).
-HOSTS_MOST = 3  # most strategies, one row of panels each
-IDEAL: marks.Style = dict(facecolor="#ededed", edgecolor=GREY, linewidth=0.6)  # pale, because it was not measured
-WIDE = 0.38  # width of a bar; pairs of bars are 1 apart
 
 
 @plot("hosts", views=("training",), order=2)

@@ -21,6 +21,7 @@ from jaxbench.statistics import paired_ratio
 BASE = "numpy"
 # By operation: (the published job of the same kind, its source).
 PUBLISHED = {"gbdt": ("boosted trees", "XGBoost's notes"), "resnet164": ("ResNet-164", "DAWNBench, 2017")}
+ROOM = 24  # percent of a panel that the name of a part needs to fit inside its bar
 
 
 @plot("versus", views=("cases/versus",), order=-1)
@@ -65,9 +66,6 @@ def draw_versus(run: RunReport) -> Figure | None:
     cited = [notes.cited("; ".join(sources.values()))] if pairs else []
     title = f"{run.experiment}: speed-up over NumPy, for the smallest and the largest batch"
     return sheet.finish(title, [], [*notes.of_marks(rows), *cited])
-
-
-ROOM = 24  # percent of a panel that the name of a part needs to fit inside its bar
 
 
 @plot("call_split", views=("cases/versus",), order=1)
@@ -129,8 +127,10 @@ def draw_ways_to_target(run: RunReport) -> Figure | None:
     n = f"{notes.BARS} of the mean; {notes.n_of([(way.seeds,) for way in run.ways])}"
     return rows(
         f"{run.experiment}: training to a target",
-        [short(f"{way.job.removeprefix('train_')}: {way.name}", 34) for way in run.ways], [
+        [short(f"{way.job.removeprefix('train_')}: {way.name}", 34) for way in run.ways],
+        [
             Panel(title="time to the target", made=times, axis=time_axis),
             Panel(title="speed-up over NumPy on one core", made=ratios, axis=ratio_axis, level=1.0),
-        ], remarks=[n, *missed * any(way.reached < way.seeds for way in run.ways)],
-    )  # fmt: skip
+        ],
+        remarks=[n, *missed * any(way.reached < way.seeds for way in run.ways)],
+    )

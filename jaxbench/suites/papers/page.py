@@ -60,6 +60,7 @@ ABOUT = (
     "95 % confidence interval of the quantity is within the claim's limit. It does not hold here if the whole interval "
     "is outside. Otherwise the runs cannot tell. Dashed and grey: published; coloured: measured here."
 )
+_MEANINGS = {"hollow": notes.HOLLOW, "refused": notes.REFUSED, "wrong": notes.WRONG}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,9 +214,6 @@ def _name(paper: Mapping[str, Any]) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("|", "\\|")  # it would end a cell of a Markdown table
-
-
-_MEANINGS = {"hollow": notes.HOLLOW, "refused": notes.REFUSED, "wrong": notes.WRONG}
 
 
 def write_figure(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]]) -> None:

@@ -32,6 +32,8 @@ from jaxbench.suites.command import ASKED, BROKEN, DONE, STOPPED
 
 LIBRARY = Path(__file__).parent / "library"
 Call = dict[str, Any]  # {"function": its name, **arguments}
+LEARNT = 0.5  # of the best batch's accuracy: a training far below it did not learn the task
+_UNFINISHED = {ASKED: "was not started", STOPPED: "was interrupted", BROKEN: "broke off"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,10 +149,6 @@ def load(id: str) -> Paper:
         run |= {size: tuple(run[size].split()) for size in ("words", "paper") if size in run}
     parts = {"runs": Run, "claims": Claim, "panels": Panel}
     return Paper(id=id, **table | {part: tuple(kind(**each) for each in table[part]) for part, kind in parts.items()})
-
-
-LEARNT = 0.5  # of the best batch's accuracy: a training far below it did not learn the task
-_UNFINISHED = {ASKED: "was not started", STOPPED: "was interrupted", BROKEN: "broke off"}
 
 
 class NotTestable(Exception):

@@ -126,31 +126,46 @@ def pipeline_throughput(runs: Evidence, run: str, stages: list[int]) -> list[Ser
     if base is None:
         raise NotTestable("Two stages with one micro-batch were not measured.")
     step_s = base.timing.step_s.value
-    return by(rows, _stages, [f"K = {count}" for count in stages], lambda some: marks.of(
-        some, lambda r: waterfall.micro_batches(r.point), lambda r: r.timing.step_s.under(step_s)
-    ))  # fmt: skip
+    return by(
+        rows,
+        _stages,
+        [f"K = {count}" for count in stages],
+        lambda some: marks.of(
+            some, lambda r: waterfall.micro_batches(r.point), lambda r: r.timing.step_s.under(step_s)
+        ),
+    )
 
 
 def pipeline_idle(runs: Evidence, run: str, stages: list[int]) -> list[Series]:
     """Idle slots in %, over micro-batches."""
     rows = sorted(readers.pipelines(runs, run), key=lambda row: waterfall.micro_batches(row.point))
-    return by(rows, _stages, [f"K = {count}" for count in stages], lambda some: [
-        Mark(at=waterfall.micro_batches(row.point), value=exact(100 * readers.idle(row))) for row in some
-    ])  # fmt: skip
+    return by(
+        rows,
+        _stages,
+        [f"K = {count}" for count in stages],
+        lambda some: [
+            Mark(at=waterfall.micro_batches(row.point), value=exact(100 * readers.idle(row))) for row in some
+        ],
+    )
 
 
 def model_state(runs: Evidence, run: str) -> list[Series]:
     """Bytes of model state per parameter on a device, over devices."""
     rows = [row for row in runs.training(run).rows if not row.wrong]
-    return by(rows, lambda row: row.point.strategy, ("jit_auto", *readers.STAGES), lambda some: [
-        Mark(at=row.point.devices, value=exact(memory.per_parameter(row))) for row in some
-    ])  # fmt: skip
+    return by(
+        rows,
+        lambda row: row.point.strategy,
+        ("jit_auto", *readers.STAGES),
+        lambda some: [Mark(at=row.point.devices, value=exact(memory.per_parameter(row))) for row in some],
+    )
 
 
 def by(
-    rows: Sequence[Row], key: Callable[[Row], str], names: Sequence[str],
+    rows: Sequence[Row],
+    key: Callable[[Row], str],
+    names: Sequence[str],
     made: Callable[[Sequence[Row]], Sequence[Mark]],
-) -> list[Series]:  # fmt: skip
+) -> list[Series]:
     """A series for each name, with the marks of the rows that have this key."""
     return [Measured(label=f"{name} here", marks=made([row for row in rows if key(row) == name])) for name in names]
 
@@ -179,11 +194,13 @@ def validation_error(runs: Evidence, label: str, rule: str) -> Series:
     trained = paper.trainings(runs, rule)
     made = [
         Mark(
-            at=batch, value=student(100 - 100 * each), n=(len(each),),
+            at=batch,
+            value=student(100 - 100 * each),
+            n=(len(each),),
             state="refused" if trained.diverged[batch] else "solid",
         )
         for batch, each in trained.accuracy.items()
-    ]  # fmt: skip
+    ]
     return Measured(label=label, marks=made, crosses="small grey x: a training of this batch diverged")
 
 

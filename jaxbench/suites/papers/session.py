@@ -50,9 +50,14 @@ def wanted(id: str, preset: str) -> Paper:
 
 
 def paper(
-    id: str, preset: str, folder: Path, console: Console, *, launch: Launch = command.launch,
+    id: str,
+    preset: str,
+    folder: Path,
+    console: Console,
+    *,
+    launch: Launch = command.launch,
     clock: Callable[[], float] = time.monotonic,
-) -> bool:  # fmt: skip
+) -> bool:
     """Runs what `folder` lacks, and writes paper.json, figure and page, even after an interrupt.
 
     Returns whether every run ended well: a claim that does not hold here is an answer, not a failure.

@@ -24,6 +24,24 @@ from jaxbench.workloads.data.input import permutation, words
 Arrays = dict[str, np.ndarray]
 Size = tuple[int, int]  # height, width
 
+# The 1,797 handwritten 8x8 digits that come with scikit-learn: real data without a network.
+EDGE = 8  # pixels
+LEVELS = 16  # the value of a black pixel
+TEST_FRACTION = 0.2  # 360 images: an accuracy of 95 % has a standard error of 1.1 points
+UBYTE, GZIP = 0x08, b"\x1f\x8b"
+# CIFAR-10 as published, in its binary version: six files of 10,000 rows. A row is one byte for the label, then 3,072
+# for the image: its 32 x 32 red values row by row, then green, then blue.
+CIFAR_SHAPE = (3, 32, 32)
+CIFAR_ROWS = 10_000  # per file
+CIFAR_TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
+CIFAR_TEST = "test_batch.bin"
+NPZ_KEYS = ("x_train", "y_train", "x_test", "y_test")
+# Images of digits with random captions that name them: image-text pairs without a network.
+NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+PHRASES = ("{}", "a {}", "the digit {}", "a handwritten {}", "{} again", "{}, by hand", "this is {}", "it reads {}")
+CASES = (str.lower, str.upper, str.capitalize)
+LONGEST = max(len(phrase.format(name)) for phrase in PHRASES for name in NAMES)
+
 
 def load(path: str, *, seed: int, size: Size = (28, 28), channels: int = 1, classes: int = 10) -> Dataset:
     """Loads the images that `path` names.
@@ -82,12 +100,6 @@ def _check_labels(label: np.ndarray, *, classes: int, where: str) -> None:
         raise UserError(f"{where} holds the label {int(wrong[0])}: legal labels are 0 to {classes - 1}.")
 
 
-# The 1,797 handwritten 8x8 digits that come with scikit-learn: real data without a network.
-EDGE = 8  # pixels
-LEVELS = 16  # the value of a black pixel
-TEST_FRACTION = 0.2  # 360 images: an accuracy of 95 % has a standard error of 1.1 points
-
-
 def _digits(*, seed: int, size: Size, classes: int) -> Dataset:
     """The digits enlarged to `size` and split 80/20 with equal shares of each class; order and split follow `seed`."""
     from sklearn.datasets import load_digits  # late: it takes a second to import
@@ -136,9 +148,6 @@ def _idx_path(folder: Path, part: str, kind: str, dims: int) -> Path:
     return present[0]
 
 
-UBYTE, GZIP = 0x08, b"\x1f\x8b"
-
-
 def _read_idx(path: Path, *, dims: int) -> np.ndarray:
     """One file of unsigned bytes with `dims` dimensions. Raises UserError for any other file."""
     try:
@@ -155,14 +164,6 @@ def _read_idx(path: Path, *, dims: int) -> np.ndarray:
         declared = f"{' x '.join(map(str, shape))} = {math.prod(shape)}"
         raise UserError(f"{path} declares {declared} bytes of values and holds {len(data) - header}: copy it again.")
     return np.frombuffer(data, np.uint8, offset=header).reshape(shape)
-
-
-# CIFAR-10 as published, in its binary version: six files of 10,000 rows. A row is one byte for the label, then 3,072
-# for the image: its 32 x 32 red values row by row, then green, then blue.
-CIFAR_SHAPE = (3, 32, 32)
-CIFAR_ROWS = 10_000  # per file
-CIFAR_TRAIN = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
-CIFAR_TEST = "test_batch.bin"
 
 
 def _cifar10(folder: Path, *, size: Size, channels: int, classes: int) -> Dataset:
@@ -206,9 +207,6 @@ def _cifar_rows(path: Path, classes: int) -> np.ndarray:
     return rows
 
 
-NPZ_KEYS = ("x_train", "y_train", "x_test", "y_test")
-
-
 def _npz(path: Path, *, size: Size, classes: int) -> Dataset:
     """Reads uint8 images (0 to 255) or float images (0 to 1), (N, height, width) or (N, height, width, 1).
 
@@ -238,13 +236,6 @@ def _npz_split(path: Path, x: np.ndarray, y: np.ndarray, part: str, size: Size, 
     if x.dtype.kind == "f" and x.size and not (x.min() >= 0 and x.max() <= 1):
         raise UserError(f"{path}: x_{part} has values from {x.min():g} to {x.max():g}: floats must be 0 to 1.")
     return _bundle(x.reshape(-1, *size), y, classes=classes, where=where)
-
-
-# Images of digits with random captions that name them: image-text pairs without a network.
-NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-PHRASES = ("{}", "a {}", "the digit {}", "a handwritten {}", "{} again", "{}, by hand", "this is {}", "it reads {}")
-CASES = (str.lower, str.upper, str.capitalize)
-LONGEST = max(len(phrase.format(name)) for phrase in PHRASES for name in NAMES)
 
 
 def load_captioned(path: str, *, seed: int, size: int, length: int) -> Dataset:

@@ -29,6 +29,14 @@ from jaxbench.errors import UserError
 from jaxbench.levers import INPUT
 from jaxbench.machine.cores import available_cores
 
+RING = 3  # batches that `host` cycles through: with only one, a stale copy would look like a new one
+CHANNELS = (1, 3, 4)  # numbers of channels of a PNG: grey, RGB, RGBA
+BORDER = 8  # an image is shifted by at most an eighth of its height and width: 4 of the 32 pixels of CIFAR-10
+MEAN, DEVIATION = 0.5, 0.25  # for pixels in [0, 1]; round numbers: only the work of normalizing is measured
+BLOCK, NOISE = 8, 32  # synthetic images: flat squares with edges of BLOCK pixels, plus noise of NOISE of 256 levels
+MAX_RECORDS = 4096
+MAX_BYTES = 2**25  # size of the decoded records: exceeds caches, but takes little memory
+
 
 def words(count: int, *entropy: int) -> np.ndarray:
     """Random words, shape (count,), uint64; the same for the same non-negative `entropy`, also in later numpys."""
@@ -48,9 +56,6 @@ def order(examples: int, batch: int, *, seed: int, epoch: int) -> np.ndarray:
     """
     steps = examples // batch  # a step has one shape, so the remainder is dropped: other examples in each epoch
     return permutation(examples, seed, epoch)[: steps * batch].reshape(steps, batch)
-
-
-RING = 3  # batches that `host` cycles through: with only one, a stale copy would look like a new one
 
 
 class Feed:
@@ -144,12 +149,6 @@ def _drawn_batch(workload: TrainWorkload, batch: int, seed: int, turn: int) -> d
     return jax.device_get(workload.synthetic(jax.random.fold_in(jax.random.PRNGKey(seed), turn), batch))
 
 
-CHANNELS = (1, 3, 4)  # numbers of channels of a PNG: grey, RGB, RGBA
-BORDER = 8  # an image is shifted by at most an eighth of its height and width: 4 of the 32 pixels of CIFAR-10
-MEAN, DEVIATION = 0.5, 0.25  # for pixels in [0, 1]; round numbers: only the work of normalizing is measured
-BLOCK, NOISE = 8, 32  # synthetic images: flat squares with edges of BLOCK pixels, plus noise of NOISE of 256 levels
-
-
 def has_images(example: Mapping[str, Field]) -> bool:
     """Whether examples are labelled images: a float "image" of (height, width, channels) and a "label"."""
     image = example.get("image")
@@ -202,9 +201,6 @@ def normalise(pixels: np.ndarray) -> np.ndarray:
 
 
 Example = dict[str, np.ndarray]
-
-MAX_RECORDS = 4096
-MAX_BYTES = 2**25  # size of the decoded records: exceeds caches, but takes little memory
 
 
 class Raw:

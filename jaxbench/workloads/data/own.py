@@ -32,6 +32,7 @@ MAX_EXAMPLES = 10**7  # read one by one; an iterator with more is usually infini
 TEST_FRACTION = 0.2
 CHUNK = 1024  # elements that are stacked at a time
 _FORMS = "a dict of arrays, examples as dicts, a pair (train, test) of these, or hugging_face('folder')"
+SAVE = "save it with dataset.save_to_disk(folder)"
 
 
 def read(workload: TrainWorkload, *, seed: int) -> Dataset:
@@ -167,9 +168,6 @@ def require(workload: TrainWorkload, arrays: Mapping[str, np.ndarray], where: st
         if field.classes is not None and not 0 <= found.min() <= found.max() < field.classes:
             wrong = found.min() if found.min() < 0 else found.max()
             raise UserError(f"'{name}' in {where} holds {wrong}: legal are 0 to {field.classes - 1}.")
-
-
-SAVE = "save it with dataset.save_to_disk(folder)"
 
 
 def hugging_face(folder: str) -> Callable[[], PyTree]:

@@ -32,6 +32,15 @@ NOT_OURS = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__p
 # The version is part of the name, because each has other sources.
 NAME = f"Python {platform.python_version()}'s standard library"
 TEST_EVERY = 10  # every tenth file is in the test split
+KINDS = ("code", "comment", "definition", "docstring", "import")
+LABELLED_BYTES = 3 * 2**20  # from the standard library
+TEST_FRACTION = 0.2
+BYTES = 256  # a vocabulary that no text leaves
+SUFFIXES = (".txt", ".py", ".md")
+LANGUAGE_BYTES = 2**20  # from the standard library
+PADS = ("padded", "packed")
+DRAWN_ROWS = 2**12  # rows for drawing synthetic batches
+BLANK_LINE = re.compile(rb"\n[ \t]*\n")
 
 
 def python_sources(max_bytes: int) -> list[bytes]:
@@ -65,10 +74,6 @@ def read_files(paths: Sequence[Path], where: Path | str) -> list[bytes]:
     except OSError as error:
         raise UserError(f"{error.filename} cannot be read ({error.strerror}).") from error
 
-
-KINDS = ("code", "comment", "definition", "docstring", "import")
-LABELLED_BYTES = 3 * 2**20  # from the standard library
-TEST_FRACTION = 0.2
 
 Labelled = list[tuple[bytes, int]]
 
@@ -218,14 +223,6 @@ def _mark(node: ast.AST, kind: dict[int, str | None]) -> None:
 
 def _span(node: ast.AST) -> range:
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
-
-
-BYTES = 256  # a vocabulary that no text leaves
-SUFFIXES = (".txt", ".py", ".md")
-LANGUAGE_BYTES = 2**20  # from the standard library
-PADS = ("padded", "packed")
-DRAWN_ROWS = 2**12  # rows for drawing synthetic batches
-BLANK_LINE = re.compile(rb"\n[ \t]*\n")
 
 
 def load_language(path: str, *, context: int, vocab: int, pad: str = "") -> Dataset:

@@ -65,9 +65,14 @@ def _patches(x: np.ndarray) -> np.ndarray:
 
 
 def lstm(
-    embedding: np.ndarray, wx: np.ndarray, wh: np.ndarray, b: np.ndarray, w: np.ndarray,
-    tokens: np.ndarray, label: np.ndarray,
-) -> Arrays:  # fmt: skip
+    embedding: np.ndarray,
+    wx: np.ndarray,
+    wh: np.ndarray,
+    b: np.ndarray,
+    w: np.ndarray,
+    tokens: np.ndarray,
+    label: np.ndarray,
+) -> Arrays:
     """tokens (rows, positions); the last output is classified. Gates: input, forget, cell, output, in columns of wx."""
     length, x = tokens.shape[1], embedding[tokens]
     h, kept = _read(x, wx, wh, b)
@@ -165,9 +170,11 @@ def python_mlp(*arguments: np.ndarray) -> Callable[[], tuple[Any, ...]]:
         ]
         columns_back, columns_error = _turned(back), _turned(error)
         return (
-            _times(_turned(x), columns_back), [sum(column) for column in columns_back],
-            _times(_turned(hidden), columns_error), [sum(column) for column in columns_error],
-        )  # fmt: skip
+            _times(_turned(x), columns_back),
+            [sum(column) for column in columns_back],
+            _times(_turned(hidden), columns_error),
+            [sum(column) for column in columns_error],
+        )
 
     return lambda: tuple(map(np.asarray, gradients()))
 

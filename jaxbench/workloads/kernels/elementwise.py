@@ -40,6 +40,9 @@ from jaxbench.workloads.fusion_fence import fenced
 
 DTYPES = ("float32", "float64")  # what NumPy and STREAM have
 SCALAR = 3.0  # as in STREAM
+PYTHON_MAX = 10**4  # elements, for which a call takes about a millisecond
+SCALE, CUBE = math.sqrt(2 / math.pi), 0.044715  # of the tanh form of GELU: Hendrycks and Gimpel, arXiv:1606.08415
+COLUMNS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,10 +105,6 @@ def stream_cases(op: str, dtype: str, elements: int, impls: tuple[str, ...]) -> 
             elementwise=True,
             host=impl == "numpy",
         )
-
-
-PYTHON_MAX = 10**4  # elements, for which a call takes about a millisecond
-SCALE, CUBE = math.sqrt(2 / math.pi), 0.044715  # of the tanh form of GELU: Hendrycks and Gimpel, arXiv:1606.08415
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,8 +200,6 @@ def _in_a_loop(function: Callable[[float], float]) -> Callable[[np.ndarray], Cal
 
     return prepare
 
-
-COLUMNS = 1000
 
 # (function of jax.numpy, its operands ...) -> its result
 Do = Callable[..., PyTree]

@@ -74,18 +74,39 @@ def _texts() -> tuple[np.ndarray, ...]:
 
 RECIPES = {
     "train_mlp": Recipe(
-        job="mlp", numpy=(by_hand.mlp_logits, by_hand.mlp), jax=versus.mlp_logits,
-        data=lambda: _digits(versus.PIXELS), rows=1400, batch=256, rate=0.1, target=0.95, every=5,
+        job="mlp",
+        numpy=(by_hand.mlp_logits, by_hand.mlp),
+        jax=versus.mlp_logits,
+        data=lambda: _digits(versus.PIXELS),
+        rows=1400,
+        batch=256,
+        rate=0.1,
+        target=0.95,
+        every=5,
     ),
     "train_cnn": Recipe(
-        job="cnn", numpy=(by_hand.cnn_logits, by_hand.cnn), jax=versus.cnn_logits,
-        data=lambda: _digits(versus.SIDE, versus.SIDE), rows=1400, batch=256, rate=0.1, target=0.95, every=5,
+        job="cnn",
+        numpy=(by_hand.cnn_logits, by_hand.cnn),
+        jax=versus.cnn_logits,
+        data=lambda: _digits(versus.SIDE, versus.SIDE),
+        rows=1400,
+        batch=256,
+        rate=0.1,
+        target=0.95,
+        every=5,
     ),
     "train_lstm": Recipe(
-        job="lstm", numpy=(by_hand.lstm_logits, by_hand.lstm), jax=versus.lstm_logits,
-        data=_texts, rows=8192, batch=128, rate=0.5, target=0.75, every=10,
+        job="lstm",
+        numpy=(by_hand.lstm_logits, by_hand.lstm),
+        jax=versus.lstm_logits,
+        data=_texts,
+        rows=8192,
+        batch=128,
+        rate=0.5,
+        target=0.75,
+        every=10,
     ),
-}  # fmt: skip
+}
 OPS = tuple(RECIPES)
 
 

@@ -112,10 +112,11 @@ def _level(first: jax.Array, second: jax.Array, bins: jax.Array, node: jax.Array
 def _table(rows: int) -> tuple[Array, ...]:
     """Both derivatives of the loss of each row, its bins, and its node of this level, NODES .. 2 NODES - 1."""
     return (
-        Array((rows,)), Array((rows,), draw=lambda random, shape: random.uniform(0.01, 0.25, shape)),
+        Array((rows,)),
+        Array((rows,), draw=lambda random, shape: random.uniform(0.01, 0.25, shape)),
         _of(by_hand.BINS, rows, by_hand.COLUMNS),
         Array((rows,), "int32", draw=lambda random, shape: random.integers(by_hand.NODES, 2 * by_hand.NODES, shape)),
-    )  # fmt: skip
+    )
 
 
 JOBS = {
@@ -133,8 +134,12 @@ JOBS = {
         numpy=by_hand.mlp,
         python=by_hand.python_mlp,
         arrays=lambda rows: (
-            _weights(PIXELS, HIDDEN), Array((HIDDEN,)), _weights(HIDDEN, CLASSES), Array((CLASSES,)),
-            Array((rows, PIXELS)), _of(CLASSES, rows),
+            _weights(PIXELS, HIDDEN),
+            Array((HIDDEN,)),
+            _weights(HIDDEN, CLASSES),
+            Array((CLASSES,)),
+            Array((rows, PIXELS)),
+            _of(CLASSES, rows),
         ),
         flops=training([dense(PIXELS, HIDDEN), dense(HIDDEN, CLASSES)]),
     ),
@@ -143,21 +148,30 @@ JOBS = {
         parameters=2,
         numpy=by_hand.cnn,
         arrays=lambda rows: (
-            _weights(by_hand.KERNEL**2, CHANNELS), _weights(OUTPUT**2 * CHANNELS, CLASSES),
-            Array((rows, SIDE, SIDE)), _of(CLASSES, rows),
+            _weights(by_hand.KERNEL**2, CHANNELS),
+            _weights(OUTPUT**2 * CHANNELS, CLASSES),
+            Array((rows, SIDE, SIDE)),
+            _of(CLASSES, rows),
         ),
-        flops=training([
-            conv2d(OUTPUT, OUTPUT, kernel=by_hand.KERNEL, inputs=1, outputs=CHANNELS),
-            dense(OUTPUT**2 * CHANNELS, CLASSES),
-        ]),
+        flops=training(
+            [
+                conv2d(OUTPUT, OUTPUT, kernel=by_hand.KERNEL, inputs=1, outputs=CHANNELS),
+                dense(OUTPUT**2 * CHANNELS, CLASSES),
+            ]
+        ),
     ),
     "lstm": Routine(
         jax=gradients(lstm_logits, 5),
         parameters=5,
         numpy=by_hand.lstm,
         arrays=lambda rows: (
-            Array((WORDS, EMBEDDING)), _weights(EMBEDDING, 4 * WIDTH), _weights(WIDTH, 4 * WIDTH), Array((4 * WIDTH,)),
-            _weights(WIDTH, KINDS), _of(WORDS, rows, LENGTH), _of(KINDS, rows),
+            Array((WORDS, EMBEDDING)),
+            _weights(EMBEDDING, 4 * WIDTH),
+            _weights(WIDTH, 4 * WIDTH),
+            Array((4 * WIDTH,)),
+            _weights(WIDTH, KINDS),
+            _of(WORDS, rows, LENGTH),
+            _of(KINDS, rows),
         ),
         flops=training([0.0, LENGTH * dense(EMBEDDING + WIDTH, 4 * WIDTH), dense(WIDTH, KINDS)]),
     ),
@@ -169,7 +183,7 @@ JOBS = {
         flops=None,  # additions, which a compiler counts in its own way
         result_bytes=lambda rows: 4 * by_hand.NODES * by_hand.COLUMNS,
     ),
-}  # fmt: skip
+}
 OPS = tuple(JOBS)
 
 
@@ -177,9 +191,12 @@ def cases(op: str, dtype: str, rows: int, impls: tuple[str, ...] = IMPLS) -> Ite
     """The implementations of one job at one size. Python's numbers are double precision."""
     job = JOBS[op]
     prepares = {
-        "python": job.python, "numpy": lambda *arrays: lambda: job.numpy(*arrays), "jit+copies": _with_copies(job.jax),
-        WAITED: _waited_for(job.jax), START: _waited_for(_little(job)),
-    }  # fmt: skip
+        "python": job.python,
+        "numpy": lambda *arrays: lambda: job.numpy(*arrays),
+        "jit+copies": _with_copies(job.jax),
+        WAITED: _waited_for(job.jax),
+        START: _waited_for(_little(job)),
+    }
     arrays = job.arrays(rows)
     for impl in impls:
         if impl == "python" and (job.python is None or rows > PYTHON_MAX):

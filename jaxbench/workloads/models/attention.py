@@ -41,6 +41,9 @@ from jaxbench.workloads import sharding_context
 
 KERNELS = ("auto", "plain", "flash")
 Arrays = tuple[jax.Array, ...]
+WIDEST = 256  # the width of the widest head: a block of a wider one does not fit into a GPU's shared memory
+_LANES = 128  # of a TPU's vectors: its kernel takes multiples of them
+_NARROWEST = 16  # the shortest side of a product on a GPU's tensor cores
 
 
 def causal(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array, kernel: str = "auto") -> jax.Array:
@@ -226,9 +229,6 @@ def _gradients(
     return dq, (dk, dv)
 
 
-WIDEST = 256  # the width of the widest head: a block of a wider one does not fit into a GPU's shared memory
-_LANES = 128  # of a TPU's vectors: its kernel takes multiples of them
-_NARROWEST = 16  # the shortest side of a product on a GPU's tensor cores
 Attend = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 
 
@@ -421,6 +421,8 @@ def _policy(remat: str) -> Callable[..., bool] | None:
     if named is None:  # the lever refuses it, too, but a person's model may name a policy itself
         raise UserError(f"remat={remat} is unknown: {did_you_mean(remat, [*levers.REMATS, *levers.REMAT_PRESETS])}")
     return jax.checkpoint_policies.save_and_offload_only_these_names(
-        names_which_can_be_saved=named.keep, names_which_can_be_offloaded=named.offload,
-        offload_src="device", offload_dst="pinned_host",
-    )  # fmt: skip
+        names_which_can_be_saved=named.keep,
+        names_which_can_be_offloaded=named.offload,
+        offload_src="device",
+        offload_dst="pinned_host",
+    )

@@ -44,6 +44,33 @@ from jaxbench.workloads.models.sharded_layers import Vocabulary, column, columns
 
 EXPANSION = 4  # hidden width of a block's perceptron, in widths
 
+# GPT-2's vocabulary is odd. 47 rows pad its embedding to the next multiple of 128, which divides over devices and fills
+# the tiles of a product: "small" has 124,439,808 parameters and 36,096 more that stay zero.
+ROWS = 50304
+CAPACITY_FACTOR = 1.25  # Switch's default: total capacity of all experts / positions of the sequence
+BALANCE = 0.01  # weight of the balance loss, Switch's alpha
+# Logical axes by dimension. All else (positions, norms, biases of row-parallel products, router) is replicated.
+AXES: dict[str, tuple[str | None, ...]] = {
+    "tokens": ("vocab", None),
+    "blocks/*/attention/qkv/kernel": (None, None, "heads", None),
+    "blocks/*/attention/qkv/bias": (None, "heads", None),
+    "blocks/*/attention/grouped/kernel": (None, "heads", None, None),
+    "blocks/*/attention/grouped/bias": ("heads", None, None),
+    "blocks/*/attention/out/kernel": ("heads", None, None),
+    "blocks/*/perceptron/up/kernel": (None, "hidden"),
+    "blocks/*/perceptron/up/bias": ("hidden",),
+    "blocks/*/perceptron/gate/kernel": (None, "hidden"),
+    "blocks/*/perceptron/gate/bias": ("hidden",),
+    "blocks/*/perceptron/down/kernel": ("hidden", None),
+}
+# The perceptron of a block with experts, which replaces that of AXES.
+EXPERTS: dict[str, tuple[str | None, ...]] = {
+    "blocks/*/perceptron/up_kernel": ("experts", None, None),
+    "blocks/*/perceptron/up_bias": ("experts", None),
+    "blocks/*/perceptron/down_kernel": ("experts", None, None),
+    "blocks/*/perceptron/down_bias": ("experts", None),
+}
+
 
 @dataclass(frozen=True)
 class Dimensions:
@@ -80,10 +107,6 @@ class Dimensions:
         """Whether several heads share keys and values."""
         return self.kv_heads not in (0, self.heads)
 
-
-# GPT-2's vocabulary is odd. 47 rows pad its embedding to the next multiple of 128, which divides over devices and fills
-# the tiles of a product: "small" has 124,439,808 parameters and 36,096 more that stay zero.
-ROWS = 50304
 
 # GPT-2's four; then, with its vocabulary, those of table 2.1 of Brown et al., arXiv:2005.14165: "1b" has the layers and
 # the width of GPT-3 XL (1.3B, with 16 heads: the table's 24 do not divide 2048), "7b" is GPT-3 6.7B.
@@ -189,10 +212,6 @@ class Perceptron(nnx.Module):
             return checkpoint_name(row(self.down, jax.nn.silu(gate_BTF) * up_BTF), "mlpwo")
         up_BTF = checkpoint_name(column(self.up, x_BTD), "mlpwi")
         return checkpoint_name(row(self.down, jax.nn.gelu(up_BTF, approximate=True)), "mlpwo")
-
-
-CAPACITY_FACTOR = 1.25  # Switch's default: total capacity of all experts / positions of the sequence
-BALANCE = 0.01  # weight of the balance loss, Switch's alpha
 
 
 def capacity(context: int, experts: int) -> int:
@@ -362,29 +381,6 @@ def padding_flops(config: ConfigDict) -> float:
     empty = 3 * 2 * (places - sizes.context) * dense(sizes.width, sizes.between)
     moved = 2 * 2 * sizes.context * dense(places, sizes.width)
     return sizes.layers * (empty + moved)
-
-
-# Logical axes by dimension. All else (positions, norms, biases of row-parallel products, router) is replicated.
-AXES: dict[str, tuple[str | None, ...]] = {
-    "tokens": ("vocab", None),
-    "blocks/*/attention/qkv/kernel": (None, None, "heads", None),
-    "blocks/*/attention/qkv/bias": (None, "heads", None),
-    "blocks/*/attention/grouped/kernel": (None, "heads", None, None),
-    "blocks/*/attention/grouped/bias": ("heads", None, None),
-    "blocks/*/attention/out/kernel": ("heads", None, None),
-    "blocks/*/perceptron/up/kernel": (None, "hidden"),
-    "blocks/*/perceptron/up/bias": ("hidden",),
-    "blocks/*/perceptron/gate/kernel": (None, "hidden"),
-    "blocks/*/perceptron/gate/bias": ("hidden",),
-    "blocks/*/perceptron/down/kernel": ("hidden", None),
-}
-# The perceptron of a block with experts, which replaces that of AXES.
-EXPERTS: dict[str, tuple[str | None, ...]] = {
-    "blocks/*/perceptron/up_kernel": ("experts", None, None),
-    "blocks/*/perceptron/up_bias": ("experts", None),
-    "blocks/*/perceptron/down_kernel": ("experts", None, None),
-    "blocks/*/perceptron/down_bias": ("experts", None),
-}
 
 
 def partition(config: ConfigDict, *, remat: str = "none", weights: str | None = None) -> Partition:

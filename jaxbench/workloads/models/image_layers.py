@@ -23,6 +23,10 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine.start import traced_for
 from jaxbench.workloads import sharding_context
 
+COLUMNS = 4  # columns of a one-channel image that become channels
+SMALL_SIDE, MANY_CHANNELS = 7, 256  # where the kernel is larger than the images, as measured in `_by_places`
+STATISTICS = ("device", "global")
+
 
 def conv(
     inputs: int,
@@ -94,10 +98,6 @@ def _at_each_pixel_backward(precision: Any, residuals: tuple[jax.Array, jax.Arra
 
 
 _at_each_pixel.defvjp(_at_each_pixel_forward, _at_each_pixel_backward)
-
-
-COLUMNS = 4  # columns of a one-channel image that become channels
-SMALL_SIDE, MANY_CHANNELS = 7, 256  # where the kernel is larger than the images, as measured in `_by_places`
 
 
 def convolution(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: Any, **others: Any) -> jax.Array:
@@ -205,9 +205,6 @@ def average_to(x: jax.Array, side: int) -> jax.Array:
     batch, height, width, channels = x.shape
     squares = x.reshape(batch, side, height // side, side, width // side, channels)
     return jnp.mean(squares, axis=(2, 4))
-
-
-STATISTICS = ("device", "global")
 
 
 class BatchNorm(nnx.Module):

@@ -36,6 +36,13 @@ from jaxbench.workloads.models import attention, sharded_layers
 from jaxbench.workloads.models.image_layers import BatchNorm, average_to, conv, max_pool, out_side
 from jaxbench.workloads.optimizers import make_optimizer, tolerance
 
+STEMS = ("imagenet", "cifar")  # 7x7 of stride 2 and a max-pool of stride 2; or 3x3
+KERNELS = {"basic": (3, 3), "bottleneck": (1, 3, 1), "preactivation": (1, 3, 1)}
+STRIDED = {"basic": 0, "bottleneck": 1, "preactivation": 0}  # the kernel with the stride
+EXPANSION = {"basic": 1, "bottleneck": 4, "preactivation": 4}  # output channels of a block over its inner ones
+MLP = 4  # hidden width of a block, in widths
+EPSILON = 1e-6  # as in the authors' code
+
 
 class Layer(NamedTuple):
     """A convolution. multiple: its channels, in config.width. pool: the window of a max-pool of stride 2 after it."""
@@ -148,12 +155,6 @@ def image_classifier(
         **tolerance(config.optimizer.name),
         **facts,
     )
-
-
-STEMS = ("imagenet", "cifar")  # 7x7 of stride 2 and a max-pool of stride 2; or 3x3
-KERNELS = {"basic": (3, 3), "bottleneck": (1, 3, 1), "preactivation": (1, 3, 1)}
-STRIDED = {"basic": 0, "bottleneck": 1, "preactivation": 0}  # the kernel with the stride
-EXPANSION = {"basic": 1, "bottleneck": 4, "preactivation": 4}  # output channels of a block over its inner ones
 
 
 class ResNet(nnx.Module):
@@ -296,10 +297,6 @@ def _block_convolutions(block: str, inputs: int, width: int, stride: int) -> lis
     channels = [inputs, *[width] * (len(kernels) - 1), width * EXPANSION[block]]
     strides = [stride if place == STRIDED[block] else 1 for place in range(len(kernels))]
     return list(zip(kernels, channels[:-1], channels[1:], strides, strict=True))
-
-
-MLP = 4  # hidden width of a block, in widths
-EPSILON = 1e-6  # as in the authors' code
 
 
 class ViT(nnx.Module):

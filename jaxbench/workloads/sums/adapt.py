@@ -35,6 +35,10 @@ SENT = "sums"  # the part of the parameters that has the gradients which devices
 
 State = PyTree
 Sums = dict[str, Any]
+COLUMNS = 28  # of Higgs
+DRAWN, DRAWN_ROWS = "higgs_like", 81_920  # 65,536 = 2^16 to train on, and a fifth to test on
+TEST_SHARE = 0.2
+CARRIED = ("breast_cancer", "digits", "iris", "wine")  # with scikit-learn: tables with classes, without a network
 
 
 def from_sums(
@@ -149,12 +153,6 @@ def _require_loss(name: str, sums: Any) -> None:
             f"local(state, rows) of '{name}' returns {found}: return a dict of sums with the scalar 'loss' and at "
             "least one more."
         )
-
-
-COLUMNS = 28  # of Higgs
-DRAWN, DRAWN_ROWS = "higgs_like", 81_920  # 65,536 = 2^16 to train on, and a fifth to test on
-TEST_SHARE = 0.2
-CARRIED = ("breast_cancer", "digits", "iris", "wine")  # with scikit-learn: tables with classes, without a network
 
 
 @dataclass(frozen=True)

@@ -36,12 +36,14 @@ from jaxbench.workloads.sums import adapt
 from jaxbench.workloads.sums.adapt import from_sums
 
 SAME_SPLITS: dict[str, Any] = {
-    "tolerance": 1e-3, "tolerance_reason": "float32 sums are in another order; a split must be the same one"
-}  # fmt: skip
+    "tolerance": 1e-3,
+    "tolerance_reason": "float32 sums are in another order; a split must be the same one",
+}
 BINS = 256  # one byte for each value, as in XGBoost's and LightGBM's histograms
 LOSSES = ("logistic", "squared")
 
 State = dict[str, jax.Array]
+KEPT = ("column", "bin", "value")  # the arrays kept of a grown tree
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +73,11 @@ def init(settings: TreeSettings) -> State:
     nodes = 2**settings.depth
     return {
         # Floats, although most are whole numbers: the state takes the place of parameters, which an optimizer adds to.
-        "column": -jnp.ones(nodes - 1), "bin": jnp.zeros(nodes - 1), "value": jnp.zeros(nodes), "level": jnp.zeros(()),
-    }  # fmt: skip
+        "column": -jnp.ones(nodes - 1),
+        "bin": jnp.zeros(nodes - 1),
+        "value": jnp.zeros(nodes),
+        "level": jnp.zeros(()),
+    }
 
 
 def local(settings: TreeSettings, state: State, rows: Batch, weight: jax.Array | None = None) -> dict[str, jax.Array]:
@@ -262,8 +267,6 @@ def predicted(settings: TreeSettings, tree: State, bins: jax.Array) -> jax.Array
     """The value of a grown tree for each row, (rows,)."""
     return tree["value"][_node(tree, bins, levels=settings.depth, until=settings.depth)]
 
-
-KEPT = ("column", "bin", "value")  # the arrays kept of a grown tree
 
 EnsembleState = dict[str, Any]
 
