@@ -12,11 +12,11 @@ import fabricate_losses
 import pytest
 from fabricate_losses import Loss
 
-from jaxbench.analysis import busy, points, run_rows
+from jaxbench.analysis import busy, loss_sentences, points, run_rows, waterfall
 from jaxbench.analysis.headline import headlines
 from jaxbench.analysis.run_rows import Row
 from jaxbench.core.store import RunFolder
-from jaxbench.features.ablations import figures, loss_sentences, waterfall
+from jaxbench.features.ablations import figures
 from jaxbench.report import run_report, sentences
 from jaxbench.report.run_report import RunReport
 

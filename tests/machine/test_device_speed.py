@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from fabricate_losses import Loss
 
-from jaxbench.analysis import points, run_rows
+from jaxbench.analysis import loss_sentences, points, run_rows, waterfall
 from jaxbench.core import schema
 from jaxbench.core.clock import Timer
 from jaxbench.core.store import RunFolder
-from jaxbench.features.ablations import loss_sentences, waterfall
 from jaxbench.machine.device_speed import DeviceProbe, DeviceSpeeds
 from jaxbench.processes import client
 from jaxbench.statistics import core_speeds

@@ -36,6 +36,7 @@ SCHEMA = 1  # of comparison.json
 STYLES = {FASTER: "green", SLOWER: "bold red", SAME: "", CANNOT_TELL: "yellow"}
 # CI services show the summary of a job as Markdown, where the name of a run must not become a link or an image.
 _MARKS = re.compile(r"([\\`*_{}\[\]#~$!])")  # characters that are special in Markdown but not in HTML
+_LIST = re.compile(r"^(\d{0,9})([-+.)])")  # begins one
 
 
 def clean(text: str) -> str:
@@ -312,7 +313,7 @@ def markdown(comparison: Comparison, name: str) -> str:
 
 def escape(text: str) -> str:
     """Escapes a text for Markdown and its tables."""
-    marked = _MARKS.sub(r"\\\1", clean(text))
+    marked = _LIST.sub(r"\1\\\2", _MARKS.sub(r"\\\1", clean(text)))
     # "://": an address becomes a link without any markup. "|" would begin a new cell. "&" comes first.
     for letter, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;"), ("://", "&#58;//")):
         marked = marked.replace(letter, entity)

@@ -10,9 +10,8 @@ from pathlib import Path
 import fabricate_losses
 from fabricate_losses import Loss
 
-from jaxbench.analysis import points, run_rows
+from jaxbench.analysis import loss_sentences, points, run_rows, waterfall
 from jaxbench.core.store import RunFolder
-from jaxbench.features.ablations import loss_sentences, waterfall
 
 PAGE = (Path(__file__).parents[3] / "docs" / "metrics" / "waterfall.md").read_text()
 TWO = "shard_map/strong/2"

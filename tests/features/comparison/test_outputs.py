@@ -120,6 +120,9 @@ def cells(text: str) -> list[str]:
 @given(st.text())
 @example(HOSTILE)
 @example("")
+@example("0)")
+@example("12. x")
+@example("- x")
 @example("[a](javascript:b) ![c](d) <!-- | \\| &lt; https://e.f ~~g~~ 1. - # _h_ *i*")
 @settings(deadline=None, max_examples=60)
 def test_any_name_arrives_and_nothing_in_it_is_obeyed(name: str) -> None:
