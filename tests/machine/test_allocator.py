@@ -66,6 +66,7 @@ def test_a_library_that_the_linker_does_not_load_is_refused(tmp_path: Path) -> N
             worker.ask(None)  # type: ignore[arg-type]
     finally:
         worker.kill()
+        worker.close()
 
 
 @linux
