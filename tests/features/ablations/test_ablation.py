@@ -121,7 +121,7 @@ def test_a_bench_prepares_and_measures_each_part(name, strategy, monkeypatch):
         timed = bench.round(point.point, 0)
         assert all(verdict.ok for verdict in timed.checks), timed.checks
         if point.point.endswith("/alone"):
-            assert record.passport.flops_per_step * 2 == bench.reports[f"{strategy}/strong/2"].flops_per_step
+            assert record.passport.flops_per_step * 2 == bench.compiler.reports[f"{strategy}/strong/2"].flops_per_step
 
 
 # Ablation programs do exactly a part of the step: its work without communication, or its communication.
