@@ -94,6 +94,11 @@ def cells(only: Sequence[str]) -> list[Cell]:
     return [cell for cell in every if not only or cell.model in only or cell.name in only]
 
 
+def needed(allocators: Sequence[str], ways: Sequence[str]) -> list[str]:
+    """The allocators that the chosen ways ask for, which must be on the machine; all of them if no way is chosen."""
+    return [name for name in allocators if not ways or name in ways]
+
+
 def ways_of(cell: Cell, allocators: Sequence[str]) -> list[str]:
     ways = [SUITE]
     if cell.model in COMPARED:
@@ -260,13 +265,13 @@ def main() -> None:
     args = parser.parse_args()
     if available_cores() < 2:
         raise SystemExit("Devices on one core take turns: use a machine with 2 cores or more.")
-    allocators = [name for name in args.allocators.split(",") if name]
+    chosen = [word for word in args.ways.split(",") if word]
+    allocators = needed([name for name in args.allocators.split(",") if name], chosen)
     try:
         for name in allocators:
             allocator.variables(name)
     except UserError as error:
         raise SystemExit(f"{error} Or leave it out: --allocators=arenas.") from error
-    chosen = [word for word in args.ways.split(",") if word]
     wanted = []
     for cell in cells([word for word in args.only.split(",") if word]):
         ways = [way for way in ways_of(cell, allocators) if not chosen or way == SUITE or way in chosen]

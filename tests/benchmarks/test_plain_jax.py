@@ -118,3 +118,10 @@ def test_a_pair_of_real_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     before = (tmp_path / plain_jax.FILE).read_bytes()
     plain_jax.main()  # nothing is missing
     assert (tmp_path / plain_jax.FILE).read_bytes() == before
+
+
+def test_only_allocators_of_the_chosen_ways_must_be_on_the_machine() -> None:
+    """`--ways=plain,processes` ended because a library that it does not use was missing."""
+    assert plain_jax.needed(["arenas", "mimalloc"], ["plain", "processes"]) == []
+    assert plain_jax.needed(["arenas", "mimalloc"], ["plain", "arenas"]) == ["arenas"]
+    assert plain_jax.needed(["arenas", "mimalloc"], []) == ["arenas", "mimalloc"]
