@@ -229,11 +229,12 @@ def table(found: dict[str, list[Outcome]]) -> Table:
     made = Table("case", "runs", "cause named", "intervals", "contain the quiet value", "advice about the program")
     for case, of in found.items():
         claimed = [each.efficiency for each in of if each.efficiency]
-        inside = "" if expected is None else sum(lo <= expected <= hi for _, lo, hi in claimed)
+        inside = [each for each in claimed if expected is not None and each[1] <= expected <= each[2]]
         named = sum(each.named(case) for each in of)
         shown = f"{named} of {len(of)}" if CAUSES[case] else f"{len(of) - named} of {len(of)} blame somebody"
         made.add_row(
-            case, str(len(of)), shown, str(len(claimed)), f"{inside} of {len(claimed)}",
+            case, str(len(of)), shown, str(len(claimed)),
+            "" if expected is None else f"{len(inside)} of {len(claimed)}",
             str(sum(bool(each.advice) for each in of)) if CAUSES[case] else "",
         )  # fmt: skip
     return made
