@@ -18,8 +18,8 @@ Differences = dict[str, tuple[Any, Any]]
 def _model_facts(record: PointRecord | CaseRecord) -> dict[str, Any]:
     if isinstance(record, CaseRecord):
         return {name: getattr(record, name) for name in CASE_FACTS}
-    passport = record.passport
-    values = (passport.parameters, passport.flops_per_step, record.global_batch, passport.expected_gradient_bytes)
+    report = record.passport
+    values = (report.parameters, report.flops_per_step, record.global_batch, report.expected_gradient_bytes)
     return dict(zip(STEP_FACTS, values, strict=True))
 
 
