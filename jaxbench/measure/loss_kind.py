@@ -36,8 +36,9 @@ from jax.extend import core
 
 from jaxbench import discovery
 from jaxbench.core import weighted
+from jaxbench.core.weighted import WeightedMean
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, of_kind
 from jaxbench.measure import example_gradients, expected_communication
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.measure.expected_communication import asks_others
@@ -325,7 +326,7 @@ def _weights_add_up(workload: TrainWorkload, params: PyTree, model_state: PyTree
     def weights(batch: Batch) -> tuple[jax.Array, jax.Array]:
         def of(part: Batch) -> jax.Array:
             loss, _ = workload.loss(params, model_state, part, jax.random.PRNGKey(0))
-            return weighted.float_weights(loss).weight
+            return of_kind(WeightedMean, weighted.float_weights(loss)).weight
 
         def of_part(part: Batch) -> jax.Array:
             with sharding_context.over(axis=PARTS):

@@ -107,7 +107,7 @@ def next_token(
         value, metrics = score(logits, batch, tokens=tokens, weights=weights)
         if penalty is not None:
             more, further = penalty(model_state)
-            value, metrics = cast(jax.Array, value) + more, metrics | further  # a WeightedMean is refused above
+            value, metrics = cast(jax.Array, value) + more, {**metrics, **further}  # a WeightedMean is refused above
         return value, (model_state, metrics)
 
     return loss
