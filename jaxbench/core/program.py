@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import jax
 from jax.sharding import Mesh, Sharding
 
-from jaxbench.core.trees import PyTree, Tree
+from jaxbench.core.trees import ArrayTree, PyTree, Tree
 from jaxbench.core.workload import Batch, CollectiveBounds, Keys
 
 
@@ -31,6 +31,9 @@ class TrainState:
 
 
 Shardings: TypeAlias = "TrainState | Tree[Sharding]"  # state-shaped, or a tree or prefix of another argument
+
+
+Call = Callable[[TrainState, Batch], tuple[TrainState, ArrayTree]]  # a compiled step, or a part of one
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from jaxbench.core.trees import PyTree, entries
 from jaxbench.core.weighted import WeightedMean
 
 Batch = dict[str, jax.Array]
+HostBatch = dict[str, np.ndarray]
 Mean = jax.Array | WeightedMean  # a loss or a metric: a scalar, or a total with its weight
 Metrics = Mapping[str, Mean]  # of a loss
 Scalars = dict[str, jax.Array]  # the metrics of a step

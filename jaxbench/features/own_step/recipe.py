@@ -6,8 +6,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import jax
@@ -108,8 +107,9 @@ class OwnSteps:
 
     def work(self, built: BuiltStep, batch: PyTree) -> StepWork:
         own, call = of_kind(OwnProgram, built.program), built.compiled.call
-        work = step_work.with_effect(own, call, None, own.batch_of(0), built.compiled.work)
-        return step_work.watch(own, call, None, own.batch_of, work)
+        unread = jax.random.PRNGKey(0)  # the step makes its own first state
+        work = step_work.with_effect(own, call, unread, own.batch_of(0), built.compiled.work)
+        return step_work.watch(own, call, unread, own.batch_of, work)
 
     def state_verdicts(self, point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:
         return judge_timed_state(state, steps) if parameters else (judge_steps(state, steps),)
@@ -122,6 +122,19 @@ class OwnSteps:
 
     def sent_checks(self, built: BuiltStep) -> tuple[Verdict, ...]:
         return ()  # listed, not judged
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnFeed:
+    """The batches that a user's function makes, one after the other."""
+
+    batches: Iterator[dict[str, PyTree]]
+
+    def next(self) -> dict[str, PyTree]:
+        return next(self.batches)
+
+    def close(self) -> None:
+        pass
 
 
 class OwnSource:
@@ -143,9 +156,8 @@ class OwnSource:
     def fed(self, built: BuiltStep) -> bool:
         return isinstance(built.program, OwnProgram) and callable(built.program.own.batch)
 
-    def feed(self, built: BuiltStep) -> PyTree:
-        batches = map(of_kind(OwnProgram, built.program).batch_of, itertools.count())
-        return types.SimpleNamespace(next=lambda: next(batches), close=lambda: None)  # as an input pipeline has
+    def feed(self, built: BuiltStep) -> OwnFeed:
+        return OwnFeed(map(of_kind(OwnProgram, built.program).batch_of, itertools.count()))
 
     def facts(self, workload: PyTree) -> dict[str, float]:
         units = self._step.units_per_example
