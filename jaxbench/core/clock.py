@@ -84,6 +84,7 @@ class Load(TypedDict, total=False):
     system_s: tuple[float, ...]
     waits: tuple[int, ...]
     faults: tuple[int, ...]
+    threads: tuple[int, ...]
 
 
 class Speeds(TypedDict, total=False):
