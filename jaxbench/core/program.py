@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -74,7 +74,7 @@ class Program:
     step: Any  # of JAX's own type for jitted functions, which type checkers do not see
     state_sharding: Shardings = None
     batch_sharding: Shardings = None
-    put: Callable[[Batch], Batch]
+    put: Callable[[Mapping[str, Any]], Batch]
     export: Callable[[TrainState], TrainState] = lambda state: state
     load: Callable[[TrainState], TrainState] = lambda state: state
     expected: Callable[[int], CollectiveBounds] | None = None

@@ -20,7 +20,7 @@ from jax.typing import DTypeLike
 
 from jaxbench.catalog import hardware
 from jaxbench.core.trees import ArrayTree, PyTree, Tree, entries
-from jaxbench.core.workload import KEY, Batch, Scalars, TrainWorkload
+from jaxbench.core.workload import KEY, Batch, Mean, Metrics, Scalars, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS, REMATS, SIXTEEN_BITS, Reduction, named_activations, offloads
 from jaxbench.workloads import flops
@@ -64,10 +64,12 @@ def frozen(workload: TrainWorkload, pattern: str) -> TrainWorkload:
         frozen = jax.tree.map(lambda x, frozen: x if frozen else None, params, chosen)
         return trainable, {"model": model_state, "frozen": frozen}
 
-    def with_frozen(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    def with_frozen(function: Callable[..., T]) -> Callable[..., T]:
         return lambda params, state, *rest: function(_merge(params, state["frozen"]), state["model"], *rest)
 
-    def loss(params: PyTree, state: PyTree, batch: PyTree, key: jax.Array) -> PyTree:
+    def loss(
+        params: ArrayTree, state: dict[str, PyTree], batch: Batch, key: jax.Array
+    ) -> tuple[Mean, tuple[ArrayTree, Metrics]]:
         value, (new, metrics) = with_frozen(workload.loss)(params, state, batch, key)
         # A loss may return only what it changed, and `_merged` of parallel/step.py merges one level only.
         new = {**state["model"], **new} if isinstance(new, dict) else new
