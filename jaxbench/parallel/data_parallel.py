@@ -36,7 +36,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.trees import PyTree
+from jaxbench.core.trees import ArrayTree
 from jaxbench.core.workload import Batch, CollectiveBounds, Scalars, TrainWorkload
 from jaxbench.errors import UserError, present
 from jaxbench.machine.mesh import data_mesh
@@ -86,7 +86,7 @@ def by_compiler(
 def data_parallel(
     workload: TrainWorkload,
     mesh: Mesh,
-    step: Callable[[TrainState, Batch], tuple[TrainState, PyTree]],
+    step: Callable[[TrainState, Batch], tuple[TrainState, ArrayTree]],
     *,
     whole_batch: bool = False,
 ) -> Program:
@@ -248,7 +248,7 @@ def build_phases(workload: TrainWorkload, devices: list[jax.Device], part: str, 
         )
     mesh = data_mesh(devices, AxisType.Auto)
 
-    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, PyTree]:
+    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, ArrayTree]:
         if part == "inference":
             return state, present(workload.predict)(state.params, state.model_state, batch)
         if part == "forward":

@@ -18,7 +18,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxbench.core import weighted
 from jaxbench.core.program import TrainState
-from jaxbench.core.trees import PyTree, entries
+from jaxbench.core.trees import ArrayTree, entries
 from jaxbench.core.weighted import WeightedMean
 from jaxbench.core.workload import Batch, Mean, Metrics, Scalars, TrainWorkload
 from jaxbench.errors import UserError, of_kind
@@ -93,10 +93,10 @@ def jit_initial(function: Callable[P, T], *, whole: bool = True, **options: Any)
     return call
 
 
-def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[PyTree, Scalars]:
+def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[ArrayTree, Scalars]:
     """Runs the forward pass on `batch`. Returns (model_state, metrics), with the loss among the metrics."""
 
-    def run(state: TrainState, batch: Batch) -> tuple[Metrics, PyTree]:
+    def run(state: TrainState, batch: Batch) -> tuple[Metrics, ArrayTree]:
         key = rng_keys.folded(state.key, state.step)
         loss, (model_state, metrics) = workload.loss(state.params, state.model_state, batch, key)
         return weighted.float_weights({"loss": loss, **metrics}), model_state
@@ -106,8 +106,12 @@ def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[P
 
 
 def gradients(
-    workload: TrainWorkload, state: TrainState, batch: Batch, *, held: Callable[[PyTree], PyTree] = lambda grads: grads
-) -> tuple[PyTree, PyTree, Scalars]:
+    workload: TrainWorkload,
+    state: TrainState,
+    batch: Batch,
+    *,
+    held: Callable[[ArrayTree], ArrayTree] = lambda grads: grads,
+) -> tuple[ArrayTree, ArrayTree, Scalars]:
     """Runs the forward and backward pass on `batch`. Returns (gradients, model_state, metrics), with the loss among the
     metrics.
 
@@ -118,10 +122,10 @@ def gradients(
     Under loss scaling the gradients are those of the scaled loss, and the returned loss is unscaled.
     """
 
-    def run(state: TrainState, batch: Batch) -> tuple[tuple[PyTree, Metrics], PyTree]:
+    def run(state: TrainState, batch: Batch) -> tuple[tuple[ArrayTree, Metrics], ArrayTree]:
         key = rng_keys.folded(state.key, state.step)
 
-        def loss(differentiated: PyTree) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+        def loss(differentiated: ArrayTree) -> tuple[jax.Array, tuple[ArrayTree, Metrics]]:
             # Gradients of the rest would be computed and sent for nothing.
             params = {**entries(state.params), **entries(differentiated)} if workload.sent else differentiated
             loss, (model_state, metrics) = workload.loss(params, state.model_state, batch, key)
@@ -165,7 +169,7 @@ def over_devices(weight: jax.Array) -> jax.Array:
     return weight if axis is None else jax.lax.pmean(weight, axis)
 
 
-def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
+def update(workload: TrainWorkload, state: TrainState, grads: ArrayTree, model_state: ArrayTree) -> TrainState:
     """Applies the optimizer to gradients that are already averaged over the global batch."""
     updates, opt_state = optimizer_update(workload, grads, state.opt_state, state.params)
     # The cast keeps the dtype: float32 updates would otherwise widen bfloat16 parameters.
@@ -179,8 +183,8 @@ def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_stat
 
 
 def optimizer_update(
-    workload: TrainWorkload, grads: PyTree, opt_state: PyTree, params: PyTree
-) -> tuple[PyTree, PyTree]:
+    workload: TrainWorkload, grads: ArrayTree, opt_state: ArrayTree, params: ArrayTree
+) -> tuple[ArrayTree, ArrayTree]:
     """(updates, optimizer's state).
 
     Raises UserError for an optimizer that needs more arguments than a step passes, or parameters of its own kind, or
@@ -228,14 +232,14 @@ def _other_parameters(workload: TrainWorkload, error: AttributeError) -> UserErr
     )
 
 
-def _merged(old: PyTree, new: PyTree) -> PyTree:
+def _merged(old: ArrayTree, new: ArrayTree) -> ArrayTree:
     """The new state merged into the old: a loss returns only what it changes, so frozen weights are missing."""
     return {**entries(old), **new} if isinstance(new, dict) else new
 
 
 def _in_micro_batches(
-    run: Callable[[TrainState, Batch], tuple[T, PyTree]], count: int, state: TrainState, batch: Batch
-) -> tuple[T, PyTree]:
+    run: Callable[[TrainState, Batch], tuple[T, ArrayTree]], count: int, state: TrainState, batch: Batch
+) -> tuple[T, ArrayTree]:
     """Runs `run` over `count` micro-batches of each device's examples, and returns the means of its results.
 
     run: (state, micro-batch) -> (means over the micro-batch, model_state).
@@ -250,7 +254,7 @@ def _in_micro_batches(
         return _accumulate(run, count, state, batch)
     (axis,) = mesh.axis_names
 
-    def local(state: TrainState, batch: Batch) -> tuple[T, PyTree]:
+    def local(state: TrainState, batch: Batch) -> tuple[T, ArrayTree]:
         # Without the cast, a gradient would already be a sum over devices: see strategies/shard_map.py.
         state = jax.lax.pcast(state, (axis,), to="varying")
         state = dataclasses.replace(state, key=rng_keys.local_key(state.key, (axis,)))
@@ -262,8 +266,8 @@ def _in_micro_batches(
 
 
 def _accumulate(
-    run: Callable[[TrainState, Batch], tuple[T, PyTree]], count: int, state: TrainState, batch: Batch
-) -> tuple[T, PyTree]:
+    run: Callable[[TrainState, Batch], tuple[T, ArrayTree]], count: int, state: TrainState, batch: Batch
+) -> tuple[T, ArrayTree]:
     """`run` of one micro-batch after the other: the means, summed in float32. The model's state passes through all.
 
     The loop is unrolled, because convolutions inside a compiled loop are several times slower on the CPU. A barrier
@@ -272,7 +276,7 @@ def _accumulate(
     # Micro-batch i has examples i, i + count, ...: the leading axis of the reshape keeps the batch's sharding.
     strided = jax.tree.map(lambda x: x.reshape(x.shape[0] // count, count, *x.shape[1:]), batch)
     total: T | None = None
-    changed: PyTree = {}
+    changed: ArrayTree = {}
     for i in range(count):
         micro_batch = jax.tree.map(lambda x, i=i: jax.lax.index_in_dim(x, i, axis=1, keepdims=False), strided)
         if total is not None:

@@ -19,7 +19,7 @@ import optax
 from jax.typing import DTypeLike
 
 from jaxbench.catalog import hardware
-from jaxbench.core.trees import ArrayTree, PyTree, Tree, entries
+from jaxbench.core.trees import ArrayTree, Tree, entries
 from jaxbench.core.workload import KEY, Batch, Mean, Metrics, Scalars, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS, REMATS, SIXTEEN_BITS, Reduction, named_activations, offloads
@@ -68,11 +68,11 @@ def frozen(workload: TrainWorkload, pattern: str) -> TrainWorkload:
         return lambda params, state, *rest: function(_merge(params, state["frozen"]), state["model"], *rest)
 
     def loss(
-        params: ArrayTree, state: dict[str, PyTree], batch: Batch, key: jax.Array
+        params: ArrayTree, state: dict[str, ArrayTree], batch: Batch, key: jax.Array
     ) -> tuple[Mean, tuple[ArrayTree, Metrics]]:
         value, (new, metrics) = with_frozen(workload.loss)(params, state, batch, key)
         # A loss may return only what it changed, and `_merged` of parallel/step.py merges one level only.
-        new = {**state["model"], **new} if isinstance(new, dict) else new
+        new = {**entries(state["model"]), **new} if isinstance(new, dict) else new
         return value, ({"model": new}, metrics)
 
     rest = dataclasses.replace(

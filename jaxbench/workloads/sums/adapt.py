@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -28,13 +28,13 @@ import optax
 from jax.sharding import PartitionSpec
 
 from jaxbench.core.trees import ArrayTree
-from jaxbench.core.workload import KEY, Batch, Dataset, Field, Metrics, PyTree, TrainWorkload
+from jaxbench.core.workload import KEY, Batch, Dataset, Field, Metrics, TrainWorkload
 from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.workloads.data.input import permutation
 
 SENT = "sums"  # the part of the parameters that has the gradients which devices reduce
 
-State = PyTree  # of an algorithm
+State = TypeVar("State")  # a tree of arrays, into which only its algorithm looks
 Sums = dict[str, jax.Array]
 Params = dict[str, dict[str, jax.Array]]  # {"state": a state that is a dictionary, "sums": the last sums}
 COLUMNS = 28  # of Higgs
@@ -75,7 +75,7 @@ def from_sums(
         return {"state": state, SENT: sums}, {}
 
     def loss(
-        params: dict[str, ArrayTree], model_state: ArrayTree, rows: Batch, key: jax.Array
+        params: dict[str, Any], model_state: ArrayTree, rows: Batch, key: jax.Array
     ) -> tuple[jax.Array, tuple[ArrayTree, Metrics]]:
         count = len(next(iter(rows.values())))
         # `update` makes the next state from the sums, so the state itself needs no gradient.
