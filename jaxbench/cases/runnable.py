@@ -61,7 +61,7 @@ class Runnable(Chain):
       loop: (state, batch, count) -> state, compiled; None if a loop would measure something else.
       fence: waits until a state is computed.
       outcome: state -> further facts about its result (`KernelWorkload.outcome`).
-      place: puts an integer where `loop` expects its count.
+      to_device: puts an integer where `loop` expects its count.
       guard: the transfer guard of the timed region.
       why_unchecked: the reason why the correct answer is unknown.
     """
@@ -69,7 +69,7 @@ class Runnable(Chain):
     loop: Callable[..., Any] | None
     fence: Callable[[Any], object] = jax.block_until_ready
     outcome: Callable[[Any], dict[str, float]] = lambda state: {}
-    place: Callable[[int], jax.Array] | None = None
+    to_device: Callable[[int], jax.Array] | None = None
     guard: str = "disallow"
     why_unchecked: str = ""
     facts: Facts = Facts()
@@ -91,7 +91,7 @@ def compile_chain(
     """
     where = SingleDeviceSharding(device) if chain.mesh is None else NamedSharding(chain.mesh, PartitionSpec())
 
-    def place(number: int) -> jax.Array:
+    def to_device(number: int) -> jax.Array:
         return multihost.put(np.int32(number), where)
 
     with chain.context():
@@ -101,7 +101,7 @@ def compile_chain(
         traced = jitted.trace(state, batch)
         step = traced.lower().compile()
         compile_s = clock() - start  # of the step, without the loop over it
-        looped = _jit(chain_lib.loop(chain.step)).lower(state, batch, _aval(place(1))).compile() if loop else None
+        looped = _jit(chain_lib.loop(chain.step)).lower(state, batch, _aval(to_device(1))).compile() if loop else None
     cost, memory, module = step.cost_analysis() or {}, step.memory_analysis(), parse(step.as_text())
     products = operations.count(module)
     facts = Facts(
@@ -117,7 +117,7 @@ def compile_chain(
         host_calls=operations.host_calls(module, callback_names(traced.jaxpr), platform=device.platform),
     )
     timed = {**vars(chain), "step": jitted if as_called else step}
-    return Runnable(**timed, loop=looped, place=place, why_unchecked=why_unchecked, facts=facts)
+    return Runnable(**timed, loop=looped, to_device=to_device, why_unchecked=why_unchecked, facts=facts)
 
 
 def compile_for(chain: Chain) -> tuple[jax.stages.Compiled, float]:
@@ -253,7 +253,7 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
         result = function(first, *others)
         return (feed_back(first, result, zero), result), None
 
-    def place(seed: int) -> tuple[Kernel, Others]:
+    def draw(seed: int) -> tuple[Kernel, Others]:
         arguments = draw_arguments(workload.arguments, seed)
         with jax.default_device(device):
             result = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
@@ -267,7 +267,7 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
     return Chain(
         step=step,
         avals=avals,
-        draw=place,
+        draw=draw,
         zeros=zeros,
         wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state[1], seed),
         values=sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)),
@@ -363,13 +363,13 @@ class Transfer:
     zeros: float
 
 
-def places(platform: str, count: int) -> list[str]:
+def ends(platform: str, count: int) -> list[str]:
     """The names of the first devices of a process: "gpu:0", "gpu:1"; the host is "host"."""
     return [f"{platform}:{index}" for index in range(count)]
 
 
 def pairs(op: str, devices: Sequence[str]) -> list[tuple[str, str]]:
-    """All (source, target) of a transfer. `devices`: names such as `places` gives. Touches no device."""
+    """All (source, target) of a transfer. `devices`: names such as `ends` gives. Touches no device."""
     if op == "host_to_device":
         return [(HOST, device) for device in devices]
     if op == "device_to_host":
@@ -420,8 +420,8 @@ def _draw_source(length: int, dtype: np.dtype, seed: int) -> np.ndarray:
     return drawn
 
 
-def _onto(place: str, devices: list[jax.Device], array: jax.Array | np.ndarray) -> Callable[[], jax.Array]:
-    device = devices[int(place.rpartition(":")[2])]
+def _onto(end: str, devices: list[jax.Device], array: jax.Array | np.ndarray) -> Callable[[], jax.Array]:
+    device = devices[int(end.rpartition(":")[2])]
     return lambda: jax.device_put(array, device, may_alias=False).block_until_ready()
 
 
