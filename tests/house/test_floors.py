@@ -121,10 +121,9 @@ def imports(path: str, text: str) -> list[str]:
 
 def for_type_checkers(text: str) -> list[str]:
     """The modules that no run imports: those below `if TYPE_CHECKING`."""
-    blocks = (node for node in ast.walk(parsed(text)) if isinstance(node, ast.If))
-    return [
-        name for node in blocks if ast.unparse(node.test) == "TYPE_CHECKING" for name in imports("", ast.unparse(node))
-    ]
+    ifs = (node for node in ast.walk(parsed(text)) if isinstance(node, ast.If))
+    blocks = [ast.unparse(node) for node in ifs if ast.unparse(node.test) == "TYPE_CHECKING"]
+    return [name for block in blocks for name in imports("", block)]
 
 
 def allowed_rooms(path: str) -> set[str] | None:
