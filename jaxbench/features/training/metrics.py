@@ -23,7 +23,7 @@ import numpy as np
 from jaxbench.command_form import with_extra
 from jaxbench.core.store import write_atomic
 from jaxbench.core.weighted import Means
-from jaxbench.core.workload import Batch, Metrics, PyTree, TrainWorkload
+from jaxbench.core.workload import Batch, Metrics, PyTree, Scalars, TrainWorkload
 from jaxbench.errors import Diverged, UserError
 from jaxbench.features.training.folder import writing
 from jaxbench.features.training.plan import Plan, Row
@@ -46,9 +46,9 @@ class EpochMeans:
     def __init__(self, sums: dict[str, float] | None = None, count: int = 0):
         self._sums = dict(sums or {})
         self._count = count
-        self._newest: tuple[int, Metrics] | None = None
+        self._newest: tuple[int, Scalars] | None = None
 
-    def add(self, step: int, metrics: Metrics) -> None:
+    def add(self, step: int, metrics: Scalars) -> None:
         """Adds the metrics of a step: scalars, or one equal copy per device."""
         self._settle()  # the previous step, which has had time to finish
         self._newest = step, metrics
@@ -153,9 +153,9 @@ class Evaluator:
         self._sizes = [cut.stop - cut.start for cut in cuts]
         self._chunks = [jax.device_put({k: v[cut] for k, v in test.items()}, device) for cut in cuts]
 
-        def score(params: PyTree, model_state: PyTree, batch: PyTree, key: jax.Array) -> dict[str, jax.Array]:
+        def score(params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> Metrics:
             if workload.evaluate is not None:
-                return dict(workload.evaluate(params, model_state, batch))
+                return workload.evaluate(params, model_state, batch)
             loss, (_, others) = workload.loss(params, model_state, batch, key)
             return {"loss": loss, **others}
 
