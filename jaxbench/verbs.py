@@ -56,7 +56,7 @@ class Verb:
       group: the heading of the help under which it is listed; see `help.GROUPS`.
       details: a paragraph at the end of the help, about its flags.
       argument: the name of its single argument; "" for none, "..." for any number of words.
-      example: a command with an argument.
+      example: a command with an argument. examples: three complete commands, without "jaxbench".
       flags: the flags that it takes. required: those that it cannot do without.
       configured: whether it takes --config settings of its experiment. refused: kinds of experiment that it does not
         take, by what they measure.
@@ -71,6 +71,7 @@ class Verb:
     details: str = ""
     argument: str = ""
     example: str = ""
+    examples: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     configured: bool = False

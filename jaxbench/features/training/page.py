@@ -49,11 +49,13 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     skipped = [Section("Skipped lines", faults)] if faults else []
     files = canvas.render(lambda: draw_goodput(spent, costs, title=title), looks)
     canvas.write(files, folder / "figures", draw_goodput.name)
+    if files:
+        pictures.append(Picture(name=draw_goodput.name, svg=files["svg"], caption=draw_goodput.caption))
     made = Page(
         name=name,
         heading=title,
         headlines=[answer],
-        pictures=[*pictures, Picture(name=draw_goodput.name, svg=files["svg"], caption=draw_goodput.caption)],
+        pictures=pictures,
         table=_table(spent),
         sections=[*_sections(costs), *skipped],
         definition=GOODPUT,
