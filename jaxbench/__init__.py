@@ -20,7 +20,7 @@ _API = {
     "StepWorkload": "jaxbench.workloads.own_step",
     "compare": "jaxbench.api.calls",
     "forecast": "jaxbench.api.calls",
-    "load": "jaxbench.api.results",
+    "load": "jaxbench.api.load",
     "machine": "jaxbench.api.calls",
     "run": "jaxbench.api.calls",
     "try_model": "jaxbench.api.calls",

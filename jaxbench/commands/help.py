@@ -42,7 +42,7 @@ SETTINGS = {
     "measure.block_s": "seconds of a timed block",
     "seed": "of the random numbers",
 }
-OTHERS = "model.*, optimizer.*, data.*"
+OTHERS = "model.*, .optimizer.*, .data.*"
 _WIDTH = 118
 
 
@@ -101,16 +101,16 @@ def _of(name: str, said: str) -> str:
     parts = re.split(r"(?:^|(?<=[.;] ))((?:[a-z-]+, )*[a-z-]+)(?: \([^)]*\))?: ", said)
     about = dict(zip(parts[1::2], parts[2::2], strict=True))
     chosen = [text for names, text in about.items() if name in names.split(", ")]
-    text = f"{parts[0]}{chosen[0] if chosen else '' if parts[0] else said}".strip()
-    return f"{text[:1].upper()}{text[1:]}"
+    text = f"{parts[0]}{chosen[0] if chosen else '' if parts[0] else said}".strip().rstrip(".")
+    return f"{text[:1].lower()}{text[1:]}"
 
 
 def _settings(verb: Verb) -> Iterator[tuple[str, str]]:
     """(setting with its default, its meaning) of the settings of an experiment."""
     if not verb.configured or verb.usage.startswith("report"):
         if verb.configured:
-            yield "--config.report.width_in=7.0", "Inches of every figure: 3.5 for a column of a paper."
-            yield "--config.report.title=...", "Replaces the experiment's name in titles; none: no titles."
+            yield "--config.report.width_in=7.0", "inches of every figure: 3.5 for a column of a paper"
+            yield "--config.report.title=...", "replaces the experiment's name in titles; none: no titles"
         return
     from jaxbench import config
     from jaxbench.records.documents import flatten
@@ -118,5 +118,5 @@ def _settings(verb: Verb) -> Iterator[tuple[str, str]]:
     known = {**flatten(config.plain(config.defaults())), "batch": "by experiment"}
     for name, said in SETTINGS.items():
         shown = f"train.{name}" if verb.trains and f"train.{name}" in known else name
-        yield f"--config.{shown}={known.get(shown, '...')}", f"{said[0].upper()}{said[1:]}."
-    yield f"--config.{{{OTHERS}}}", "The experiment's own: a run's config.json has every field with its value."
+        yield f"--config.{shown}={known.get(shown, '...')}", said
+    yield f"--config.{OTHERS}", "the experiment's own: a run's config.json has every field with its value"

@@ -81,7 +81,7 @@ def _targets() -> Lines:
 
 
 def _papers() -> Lines:
-    from jaxbench.suites.papers import library
+    from jaxbench.suites.papers import paper as library
 
     papers = {name: library.load(name) for name in library.names()}
     return {

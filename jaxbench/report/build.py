@@ -73,7 +73,7 @@ def pictures(run: RunReport) -> list[Picture]:
         canvas.write(files, run.path / "figures", name)  # without files it removes those of an earlier report
         if files:
             shown.append(picture(name, files["svg"], run))
-        elif made and made[0] is not None:  # it is for this run, and no panel has data
+        elif made and made[0] is not None and canvas.is_empty(made[0]):  # it is for this run, and no panel has data
             shown.append(Picture(name=name, svg=b"", caption=NOTHING.format(name=name)))
     return shown
 

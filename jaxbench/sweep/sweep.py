@@ -9,7 +9,8 @@ Oversubscribed points support no claim about speed: they are checked after all o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 
@@ -22,6 +23,8 @@ from jaxbench.sweep.plan import Placed, rounds_of
 from jaxbench.sweep.preparation import prepare
 from jaxbench.sweep.progress import SweepProgress
 from jaxbench.sweep.workers import affordable, processes_of
+
+MESSAGES_S = 0.02  # a round's request and answer
 
 
 def missing_rounds(records: list[schema.Record], points: Sequence[Placed], rounds: int) -> dict[str, list[int]]:
@@ -54,9 +57,14 @@ def run(job: SweepJob, console: Console) -> None:
         return
     tasks = [("prepare", point.point) for point in points]
     tasks += [("round", name) for name, missing in todo.items() for _ in missing]
-    with SweepProgress(console, tasks, so_far) as progress:
+    with SweepProgress(console, tasks, so_far, round_s=_guess_s(job.config["measure"])) as progress:
         with OngoingSweep(job, progress, points, todo, records) as sweep:
             _measure(sweep, auto)
+
+
+def _guess_s(measure: Mapping[str, Any]) -> float:
+    """The seconds of a round before one was measured: its blocks, half a block of warm-up, and the messages."""
+    return (int(measure.get("blocks", 1)) + 0.5) * float(measure["block_s"]) + MESSAGES_S
 
 
 def _measure(sweep: OngoingSweep, auto: Automatic | None) -> None:

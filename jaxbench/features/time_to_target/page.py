@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -196,8 +197,8 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     config = RunFolder(folder).config()
     title = f"{config.get('experiment', folder.name)}: steps and time to a target"
     files = canvas.render(lambda: draw_targets(curves, title=title), canvas.look_of(config, look))
-    made = _page(folder, title, trained, curves, files)
-    write_atomic(folder / CSV, to_csv(_FILE, trained))
+    made = page_of(folder, title, trained, curves, files)
+    write_atomic(folder / CSV, csv_of(trained))
     canvas.write(files, folder / "figures", draw_targets.name)
     write_atomic(folder / PAGE, page.render(made))
     if console is not None:
@@ -205,9 +206,19 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
         console.print(f"\nPage, figure and table: {folder / PAGE}", highlight=False, soft_wrap=True)
 
 
-def _page(
-    folder: Path, title: str, trained: Sequence[Trained], curves: Sequence[Curve], files: dict[str, bytes]
+def csv_of(trained: Sequence[Trained]) -> str:
+    """targets.csv: every training."""
+    return to_csv(_FILE, trained)
+
+
+def page_of(
+    folder: Path,
+    title: str,
+    trained: Sequence[Trained],
+    curves: Sequence[Curve],
+    files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Page:
+    """The content of the page. files: the drawn figure by suffix."""
     pictures = [Picture(name=draw_targets.name, svg=files["svg"], caption=draw_targets.caption)] if files else []
     places = [place for curve in curves for place in curve.places]
     sections = []

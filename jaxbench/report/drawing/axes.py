@@ -105,14 +105,15 @@ def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show = plain, room: floa
 
 def spread(bars: Sequence[Mark]) -> bool:
     """Whether values differ so much that bars from 0 would vanish: they are drawn as dots on a logarithmic axis."""
-    known = [bar.value.value for bar in bars if bar.value.value > 0]
+    known = [bar.value.value for bar in bars if bar.value.value > 0 and bar.believed]
     return bool(known) and max(known) >= LOGARITHMIC * min(known)
 
 
 def reach(bars: Sequence[Mark]) -> float:
     """The end of an axis from 0 over bars: a wide interval may leave the panel, or it would squeeze all bars."""
-    highest = max((bar.value.value for bar in bars), default=0.0)
-    return min(max((bar.end for bar in bars), default=0.0), 2 * highest)
+    trusted = [bar for bar in bars if bar.believed] or bars
+    highest = max((bar.value.value for bar in trusted), default=0.0)
+    return min(max((bar.end for bar in trusted), default=0.0), 2 * highest)
 
 
 def _ticks(axis: Axis, ticks: Sequence[float], show: Show) -> None:

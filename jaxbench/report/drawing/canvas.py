@@ -49,6 +49,7 @@ PANEL = 2.0  # height of a panel of lines in inches, including its title and lab
 FULL_IN = 7.0  # the width of a page in inches
 STACKED_IN = 5.0  # figures narrower than this have all panels below each other
 NO_TITLE = "none"
+EMPTY = "_empty"  # the label of a figure without data
 LEAVING = "an error bar that reaches the end of an axis goes on beyond it; the table has its ends"
 _TITLE, _NAME, _LEGEND, _NOTE = 84, 48, 110, 150  # letters in 7 inches: a title, a name, the legend, a footnote line
 # DejaVu Sans comes with matplotlib, so figures look the same everywhere. Math is off, because ids may contain "$".
@@ -130,13 +131,18 @@ def render(make: Callable[[], Figure | None], look: Look | None = None) -> dict[
     files: dict[str, bytes] = {}
     with style(look):
         figure = make()
-        if figure is None or not figure.axes:  # no panel has data
+        if figure is None or is_empty(figure):
             return files
         lay_out(figure)
         for suffix in FORMATS:
             figure.savefig(buffer := io.BytesIO(), format=suffix, dpi=DPI, metadata=_METADATA[suffix])
             files[suffix] = buffer.getvalue()
     return files
+
+
+def is_empty(figure: Figure) -> bool:
+    """Whether no panel of a finished figure has data, so that words say more than an empty frame."""
+    return figure.get_label() == EMPTY
 
 
 def lay_out(figure: Figure) -> None:
@@ -247,6 +253,7 @@ class Sheet:
         self._heights = contents.drop_empty(self.figure, lines, self._heights)
         if not self._heights:  # a figure without data is not drawn: `render` says so
             self.figure.clear()
+            self.figure.set_label(EMPTY)
             return self.figure
         lines = np.array([line for line in lines if any(axes.figure is not None for axes in line)])
         if self._stacked:
