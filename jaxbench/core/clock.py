@@ -60,6 +60,7 @@ class Round:
     system_s: tuple[float, ...] = ()
     waits: tuple[int, ...] = ()
     faults: tuple[int, ...] = ()
+    threads: tuple[int, ...] = ()
     probe_s: tuple[float, ...] = ()
     cores: tuple[int, ...] = ()
     core_product_s: tuple[tuple[float, ...], ...] = ()
@@ -273,6 +274,9 @@ def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any
         "faults": tuple(b.faults - a.faults for a, b in samples),
         "cpus": samples[0][0].cpus,
     }
+    counted = [b.threads for _, b in samples if b.threads is not None]  # after the block: its pools have started
+    if len(counted) == len(samples):
+        load["threads"] = tuple(counted)
     if busy := _between([(a.busy_s, b.busy_s) for a, b in samples]):
         load["others_s"] = tuple(all_s - own_s for all_s, own_s in zip(busy, load["cpu_s"], strict=True))
     if steal := _between([(a.steal_s, b.steal_s) for a, b in samples]):
