@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ from typing import Any
 import pandas as pd
 
 from jaxbench.api.results import Result, ResultFigure, frame
-from jaxbench.errors import UserError
 from jaxbench.features.audit import page as audit
 from jaxbench.features.time_to_target import analysis
 from jaxbench.features.time_to_target import page as targets
 from jaxbench.features.training import page as training
 from jaxbench.features.training import trainings
 from jaxbench.features.training.figures import draw_learning
+from jaxbench.records.reading import read_json
 from jaxbench.report import page
 from jaxbench.report.drawing.canvas import Plot
 from jaxbench.report.page import Page, Section
@@ -25,6 +24,7 @@ from jaxbench.report.table import TEXT, Table, plain
 from jaxbench.suites.papers import page as papers
 
 COMPARISON = "comparison.json"
+Json = Mapping[str, Any]  # as json reads it
 
 
 class Training(Result):
@@ -98,23 +98,22 @@ def _paper(path: Path) -> Result:
 
 
 def _comparison(path: Path) -> Result:
-    file = path / COMPARISON
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-        points = [_point(point) for point in document["points"]]
-        verdict, headline = str(document["verdict"]), f"{document['b']} against {document['a']}: {document['verdict']}."
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"'{file}' is damaged ({error}): run the comparison again.") from error
+    points, verdict, headline = read_json(path / COMPARISON, _judged, "run the comparison again.")
     figures = _drawn(path, "comparison")
     result = Comparison(_page("comparison", headline, {}), path, pd.DataFrame(points), verdict)
     result.figures = {each.name: each for each in figures}
     return result
 
 
-def _point(point: Mapping[str, Any]) -> dict[str, Any]:
-    ratio = point.get("ratio") or {}
-    ends = {"ratio": ratio.get("value"), "ratio_lo": ratio.get("lo"), "ratio_hi": ratio.get("hi")}
-    return {"point": point["name"], "a": point["a"], "b": point["b"], **ends, "verdict": point["verdict"]}
+def _judged(document: Json) -> tuple[list[dict[str, object]], str, str]:
+    """(the points, the verdict, one sentence) of comparison.json."""
+    names = {"ratio": "value", "ratio_lo": "lo", "ratio_hi": "hi"}
+    points: list[dict[str, object]] = []
+    for point in document["points"]:
+        ratio = point["ratio"] or {}
+        ends = {name: ratio.get(end) for name, end in names.items()}
+        points.append({"point": point["name"], "a": point["a"], "b": point["b"], **ends, "verdict": point["verdict"]})
+    return points, str(document["verdict"]), f"{document['b']} against {document['a']}: {document['verdict']}."
 
 
 def _drawn(path: Path, name: str) -> list[ResultFigure]:

@@ -7,7 +7,6 @@ import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -90,7 +89,7 @@ def of_verb(name: str, verb: Verb) -> Iterator[str]:
 def _flags(name: str, verb: Verb) -> Iterator[tuple[str, str]]:
     """(flag with its default, its meaning) of each flag."""
     for each in verb.flags:
-        flag: Any = FLAGS[each]
+        flag = FLAGS[each]
         value = "..." if flag.default in (None, "") else f"{flag.default}".lower()
         needed = " (needed)" if each in verb.required else ""
         yield f"--{each}={value}", f"{_of(name, str(flag.help))}{needed}"

@@ -22,17 +22,18 @@ Lines = Mapping[str, str]
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    known = kinds()
     for name in arguments:
-        if name not in KINDS:
-            raise UserError(f"jaxbench list knows no '{name}': {did_you_mean(name, KINDS)}")
+        if name not in known:
+            raise UserError(f"jaxbench list knows no '{name}': {did_you_mean(name, known)}")
     for name in arguments or ("experiments", "presets"):
-        lines = KINDS[name]()
+        lines = known[name]()
         console.print(name, style="bold")
         width = max(map(len, lines))
         for item, about in lines.items():
             console.print(f"  {item:<{width}} {about}", highlight=False, soft_wrap=True, markup=False)
     if not arguments:
-        more = ", ".join(name for name in KINDS if name not in ("experiments", "presets"))
+        more = ", ".join(name for name in known if name not in ("experiments", "presets"))
         console.print(f"More: jaxbench list {more}.", highlight=False, soft_wrap=True, style="dim")
     return 0
 
@@ -96,12 +97,14 @@ def _templates() -> Lines:
     return {name: discovery.describe(path).partition(" Measure it")[0] for name, path in TEMPLATES.items()}
 
 
-KINDS: dict[str, Callable[[], Lines]] = {
-    "experiments": _experiments,
-    "presets": _presets,
-    "strategies": _strategies,
-    "levers": _levers,
-    "targets": _targets,
-    "papers": _papers,
-    "templates": _templates,
-}
+def kinds() -> dict[str, Callable[[], Lines]]:
+    """What makes the lines of each kind."""
+    return {
+        "experiments": _experiments,
+        "presets": _presets,
+        "strategies": _strategies,
+        "levers": _levers,
+        "targets": _targets,
+        "papers": _papers,
+        "templates": _templates,
+    }

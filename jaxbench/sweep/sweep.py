@@ -9,8 +9,7 @@ Oversubscribed points support no claim about speed: they are checked after all o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
@@ -57,14 +56,16 @@ def run(job: SweepJob, console: Console) -> None:
         return
     tasks = [("prepare", point.point) for point in points]
     tasks += [("round", name) for name, missing in todo.items() for _ in missing]
-    with SweepProgress(console, tasks, so_far, round_s=_guess_s(job.config["measure"])) as progress:
+    with SweepProgress(
+        console, tasks, so_far, round_s=guess_s(job.config["measure"]["blocks"], job.config["measure"]["block_s"])
+    ) as progress:
         with OngoingSweep(job, progress, points, todo, records) as sweep:
             _measure(sweep, auto)
 
 
-def _guess_s(measure: Mapping[str, Any]) -> float:
+def guess_s(blocks: int, block_s: float) -> float:
     """The seconds of a round before one was measured: its blocks, half a block of warm-up, and the messages."""
-    return (int(measure.get("blocks", 1)) + 0.5) * float(measure["block_s"]) + MESSAGES_S
+    return (blocks + 0.5) * block_s + MESSAGES_S
 
 
 def _measure(sweep: OngoingSweep, auto: Automatic | None) -> None:

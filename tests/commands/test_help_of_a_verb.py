@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from absl import flags
 from doorway import jaxbench
 from house.tree import ROOT
 
@@ -40,6 +41,8 @@ def test_the_help_of_a_verb_is_about_this_verb(name: str) -> None:
 def test_every_example_is_a_command(name: str) -> None:
     for example in commandline.VERBS[name].examples:
         for words in _commands(example):
+            for name in [name for name in flags.FLAGS if name.split(".")[0] == "config"]:  # of the command before
+                delattr(flags.FLAGS, name)
             try:
                 commandline.check_command(words)
             except UserError as error:  # the files of an example are the reader's

@@ -27,6 +27,7 @@ from rich.console import Console
 from thin import thin
 from workload_cases import KEY
 
+import jaxbench as jb
 from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.core.store import lock_folder
@@ -466,6 +467,7 @@ def test_it_runs_what_is_missing_and_judges_every_claim(tmp_path: Path) -> None:
     found = page.read(tmp_path / page.DOCUMENT)
     assert [claim["verdict"] for claim in found["claims"]] == ["holds here", "holds here"]
     assert (tmp_path / "paper.html").is_file() and (tmp_path / "figures" / "paper.svg").is_file()
+    assert list(jb.load(tmp_path).table["verdict"]) == ["holds here", "holds here"]
     again = Stand()
     assert run(tmp_path, again)[0] and not again.asked
 

@@ -76,7 +76,7 @@ def has_data(axes: Axes) -> bool:
 
 def _collected(collection: Collection) -> bool:
     """Whether a collection (a band, points of a scatter, cells) holds anything."""
-    return len(collection.get_offsets()) > 0 or any(len(path.vertices) > 1 for path in collection.get_paths())
+    return np.size(collection.get_offsets()) > 0 or any(np.size(path.vertices) > 2 for path in collection.get_paths())
 
 
 def values(axes: Axes, which: str) -> list[float]:
@@ -134,7 +134,7 @@ def drop_empty(figure: Figure, panels: np.ndarray, heights: Sequence[float]) -> 
     rows, columns = np.flatnonzero(alive.any(axis=1)), np.flatnonzero(alive.any(axis=0))
     if alive.any() and (len(rows), len(columns)) != alive.shape:
         _close(figure, panels[alive][0].get_gridspec(), rows.tolist(), columns.tolist())
-    return [heights[row] for row in rows]
+    return [heights[row] for row in rows.tolist()]
 
 
 def _hand_on(axes: Axes, others: Iterable[Axes]) -> None:
@@ -146,18 +146,21 @@ def _hand_on(axes: Axes, others: Iterable[Axes]) -> None:
                 label = getattr(axes, f"get_{which}label")()
                 if label and not getattr(other, f"get_{which}label")():
                     getattr(other, f"set_{which}label")(label)
-                other.tick_params(**{"labelbottom" if which == "x" else "labelleft": True})
+                if which == "x":
+                    other.tick_params(labelbottom=True)
+                else:
+                    other.tick_params(labelleft=True)
 
 
 def _close(figure: Figure, grid: GridSpec, rows: list[int], columns: list[int]) -> None:
     """Moves the remaining panels into a grid without the empty rows and columns."""
-    widths, tall = grid.get_width_ratios(), grid.get_height_ratios()
+    widths, tall = np.asarray(grid.get_width_ratios()), np.asarray(grid.get_height_ratios())
     small = GridSpec(
         len(rows),
         len(columns),
         figure=figure,
-        width_ratios=[widths[column] for column in columns],
-        height_ratios=[tall[row] for row in rows],
+        width_ratios=widths[columns],
+        height_ratios=tall[rows],
     )
     for axes in figure.axes:
         spec = axes.get_subplotspec()

@@ -26,7 +26,7 @@ from jaxbench.report.drawing.marks import GREY, PALE
 LEAST_PT = 6.0  # letters smaller than this cannot be read in print
 MOST_SERIES = 6  # series in the legend of one figure
 PAGE_IN = 9.5  # a taller figure does not fit on a page with its caption
-CLAMPED = 3  # so many marks at one extreme value look like a limit of the axis
+CLAMPED = 3  # more marks than this at one extreme value look like a limit of the axis
 HOUSE_WORDS = re.compile(
     r"\b(session\d*|worker sets?|dense rounds?|gate|headline|A/A|folds?|arm|arms)\b|\b[0-9a-f]{7,}\b"
     r"|\w/(strong|weak)/\d|holds here|cannot tell"
@@ -173,7 +173,7 @@ def _nameless(figure: Figure) -> Iterator[Fault]:
 
 
 def _unnamed_styles(axes: Axes) -> set[Style]:
-    """The styles of a panel whose rows have no names of their own, and whose marks bear no text."""
+    """The styles of a panel; none if its rows have names, or its marks bear texts."""
     if _named_rows(axes) or any(text.get_text().strip() for text in axes.texts):
         return set()
     styles = {_style(line) for line in contents.data_lines(axes)}
