@@ -45,6 +45,11 @@ VERB = Verb(
     refused=("targets",),
     prepare=prepare,
     answers=True,
+    examples=(
+        'ab cnn --a="--config.strategy=pmap" --b="--config.strategy=jit_auto"',
+        "ab cnn --a=ref:main --b=ref:HEAD",
+        'ab mlp --a="--config.batch=64" --b="--config.batch=128" --metric=throughput --budget_s=120',
+    ),
 )
 
 

@@ -273,11 +273,15 @@ def free_cores() -> list[int]:
 
 
 def size_of(asked: Asked) -> str:
-    """The amount of measuring in words, such as "8 points x 10 rounds"."""
+    """The amount of measuring in words, such as "8 points on 1, 2 and 4 devices, 10 rounds each"."""
     rounds, sets = asked.counts
+    *some, most = sorted({point.devices for point in asked.points})
+    counts = f"{', '.join(map(str, some))} and {most}" if some else str(most)
+    points = f"{len(asked.points)} point{'s' * (len(asked.points) != 1)}"
+    where = f"on {counts} device{'s' * (most != 1)}"
     least = "at least " if asked.settings.rounds is None else ""
-    in_sets = f" in {sets} sets of processes" if sets > 1 else ""
-    return f"{len(asked.points)} points x {least}{rounds} rounds{in_sets}"
+    turns = f", by {sets} groups of processes in turns" if sets > 1 else ""
+    return f"{points} {where}, {least}{rounds} round{'s' * (rounds != 1)} each{turns}"
 
 
 def job_of(
