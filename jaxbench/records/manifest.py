@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from jaxbench.records.documents import AtLeastOne, Count, JsonObject, NonNegative, Positive
+from jaxbench.records.preparation import Preparation
 
 
 class Git(TypedDict, total=False):
@@ -128,6 +129,7 @@ class Manifest(Machine, total=False):
     config_sha256: str
     plan: Plan
     sessions: list[Session]
+    preparation: Preparation  # of the newest start; absent in older runs
     workers: dict[str, Surroundings]  # by their names in records
     target: str  # of a run that only compiles
     waiting: list[str]  # sentences about the jobs of a launch that have not ended
