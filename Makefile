@@ -28,7 +28,7 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare ab audit calibrate baseline check card cards repro doctor list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
+.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare ab audit calibrate baseline check card cards repro doctor cache list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -98,6 +98,9 @@ figures: $(develop)  ## draw every committed figure again from its records, and 
 
 doctor: $(runtime)  ## is this machine fit to measure on?
 	@$(app) doctor
+
+cache: $(runtime)  ## show the compiled programs that are kept; ARGS=--clear removes them
+	@$(app) cache
 
 list: $(runtime)  ## list the experiments and presets: make list, or OF=strategies|levers|targets|papers|templates
 	@$(app) list $(if $(OF),"$$OF")
