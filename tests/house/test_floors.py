@@ -79,7 +79,8 @@ NO_JAX = {
     *("hlo", "records", "configs", "features", *WINGS),
 }
 CORE_WITHOUT_JAX = {"schema", "same_model", "store"}
-JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
+SHAPES = "jaxtyping"  # of arrays of NumPy, too, but only type checkers may need it where jax may be missing
+JAX = {"jax", "jaxlib", "flax", "optax", "orbax", SHAPES, "chex"}
 
 
 def room_of(path: str) -> str:
@@ -120,6 +121,14 @@ def imports(path: str, text: str) -> list[str]:
     return names
 
 
+def for_type_checkers(text: str) -> list[str]:
+    """The modules that no run imports: those below `if TYPE_CHECKING`."""
+    blocks = (node for node in ast.walk(parsed(text)) if isinstance(node, ast.If))
+    return [
+        name for node in blocks if ast.unparse(node.test) == "TYPE_CHECKING" for name in imports("", ast.unparse(node))
+    ]
+
+
 def allowed_rooms(path: str) -> set[str] | None:
     """The rooms that a file may import; None for a file of a room that is in no list."""
     room, below = room_of(path), set[str]()
@@ -154,7 +163,7 @@ def wrong_imports(path: str, text: str) -> list[str]:
             wrong.append(f"{path}: '{room}' must not import '{name}'")
         if rest[:1] == ["core"] and without_jax(path) and not {*rest[1:2]} <= CORE_WITHOUT_JAX:
             wrong.append(f"{path}: it does without jax and imports '{name}'")
-        if top in JAX and without_jax(path):
+        if top in JAX and without_jax(path) and not (top == SHAPES and name in for_type_checkers(text)):
             wrong.append(f"{path}: it does without jax and imports '{name}'")
     return wrong
 
@@ -268,6 +277,10 @@ def test_planted_violations_are_found() -> None:
     assert wrong_imports("jaxbench/report/html.py", "from jaxbench.measure import check")
     assert wrong_imports("jaxbench/report/html.py", "from jaxbench.features.training import page")
     assert wrong_imports("jaxbench/analysis/scaling_laws.py", "import optax")
+    shapes = "from jaxtyping import Float"
+    assert wrong_imports("jaxbench/statistics/turns.py", shapes)
+    assert not wrong_imports("jaxbench/statistics/turns.py", f"if TYPE_CHECKING:\n    {shapes}")
+    assert wrong_imports("jaxbench/statistics/turns.py", "if TYPE_CHECKING:\n    import jax")
     assert wrong_imports("jaxbench/sweep/sweep.py", "from jaxbench.report import html")
     assert wrong_imports("experiments/cnn.py", "from jaxbench.parallel.strategies import pmap")
     assert wrong_imports("jaxbench/attic/x.py", "")
