@@ -48,6 +48,7 @@ FEATURES: dict[str, set[str]] = {
     "comparison": {"ablations", "training"},  # two runs are compared by their waterfalls, two trainings by their curves
     "doctor": set(),
     "exports": {"comparison", "time_to_target", "training"},  # what it exports
+    "fixture": {"comparison", "exports"},  # its verdicts are those of `ab`, and its file is read by other programs
     "forecast": set(),
     "launch": set(),
     "machine_profile": set(),
@@ -64,6 +65,7 @@ WITHOUT_JAX = {
     "cards": {"card", "gallery"},
     "comparison": {"calibration", "comparable", "comparison", "judge", "ratio"},
     "exports": {"formats", "markdown", "measure", "mlperf", "quantities", "source", "texts", "trackers"},
+    "fixture": {"measured", "plugin", "table"},
     "forecast": {"advice", "estimate", "forecasts", "network", "schedule", "work"},
     "training": {"trainings"},
 }

@@ -94,13 +94,15 @@ class Checkout:
 
 
 @contextmanager
-def files(ref: str) -> Iterator[Checkout]:
+def files(ref: str, folder: Path | None = None) -> Iterator[Checkout]:
     """Yields the files of `ref`. They are removed when the context ends, even by an exception.
 
+    folder: in the repository; None: that of this package, or of the current folder if the package is installed.
     Raises UserError if there is no repository or no such commit, or git cannot write its files.
     """
     # An installed package is in no repository. Then the user's own repository has the commits.
-    folder = source.PACKAGE.parent if (source.PACKAGE.parent / ".git").exists() else Path.cwd()
+    if folder is None:
+        folder = source.PACKAGE.parent if (source.PACKAGE.parent / ".git").exists() else Path.cwd()
     with _explained():
         repository = Path(git(folder, "rev-parse", "--show-toplevel")).resolve()
     commit = _resolved(repository, ref.removeprefix(PREFIX))
