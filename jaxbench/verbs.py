@@ -8,6 +8,7 @@ Bodies import inside `main`: `jaxbench doctor` must not wait for jax, nor `jaxbe
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from typing import Any
 
 from absl import flags
 
-from jaxbench import command_form
+from jaxbench import command_form, ranges
 from jaxbench.errors import UserError, did_you_mean
 
 FLAGS = flags.FLAGS
 OF_A_LAUNCH = ("coordinator", "processes", "process")
+
+DEFINE_share = functools.partial(flags.DEFINE, ranges.Share())  # of 1, typed as 0.05 or 5%
 
 # Flags of several verbs. Absl refuses to define one twice.
 flags.DEFINE_string("preset", "auto", "How much to measure: the name of a preset, or a path to a .py file.")
@@ -42,7 +45,11 @@ flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
 flags.DEFINE_string("a", None, "The reference. compare: a run folder. ab: a commit (ref:main) or settings.")
 flags.DEFINE_string("b", None, "What is judged. compare: a run folder. ab: a commit (ref:HEAD) or settings.")
 flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
-flags.DEFINE_float("margin", 0.02, "The largest relative difference that counts as the same: compare, ab; repro (0.2).")
+DEFINE_share(
+    "margin",
+    0.02,
+    "The largest relative difference that counts as the same, as 0.02 or 2%: compare, ab; repro (0.2); accept (0.05).",
+)
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine profile, for its links.")
 

@@ -25,6 +25,7 @@ FLAGS = {"preset", "workdir", "dry_run", "target", "from", "template", "run", "c
     "targets", "counts", "depths", "link",
     "tokens", "examples", "deadline", "prices", "price_per_hour", "docs",
     "coordinator", "processes", "process",
+    "against", "probes",
 }  # fmt: skip
 
 
