@@ -30,9 +30,9 @@ flags.DEFINE_string("workdir", None, "The run folder; the default is a new one u
 flags.DEFINE_bool("dry_run", False, "Compile every point and print the expected time and memory; measure nothing.")
 flags.DEFINE_bool("share_machine", False, "Measure although another measurement runs on this machine; the run says so.")
 flags.DEFINE_string("target", None, "With --dry_run: absent hardware to compile for, such as h100:8 or v5e:4x4.")
-flags.DEFINE_string("coordinator", None, "run, train: the address of process 0, host:port; see --process.")
-flags.DEFINE_integer("processes", None, "run, train: the number of processes, if no launcher sets it.")
-flags.DEFINE_integer("process", None, "run, train: the index of this process, from 0.")
+flags.DEFINE_string("coordinator", None, "run, train, accept: the address of process 0, host:port; see --process.")
+flags.DEFINE_integer("processes", None, "run, train, accept: the number of processes, if no launcher sets it.")
+flags.DEFINE_integer("process", None, "run, train, accept: the index of this process, from 0.")
 flags.DEFINE_string(  # a keyword of Python, so it is read as FLAGS["from"]
     "from",
     "nnx",
@@ -42,16 +42,22 @@ flags.DEFINE_alias("template", "from")
 flags.DEFINE_string("targets", None, "forecast, advise: absent hardware, several with commas: v5e:16x16,h100:8.")
 flags.DEFINE_string("counts", None, "forecast, advise: device counts: 1,8,64 or 1..1024.")
 flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
-flags.DEFINE_string("a", None, "The reference. compare: a run folder. ab: a commit (ref:main) or settings.")
-flags.DEFINE_string("b", None, "What is judged. compare: a run folder. ab: a commit (ref:HEAD) or settings.")
+flags.DEFINE_string("a", None, "compare: the reference, a run folder. ab: the same, a commit (ref:main) or settings.")
+flags.DEFINE_string("b", None, "compare: what is judged, a run folder. ab: the same, a commit (ref:HEAD) or settings.")
 flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
 DEFINE_share(
     "margin",
     0.02,
-    "The largest relative difference that counts as the same, as 0.02 or 2%: compare, ab; repro (0.2); accept (0.05).",
+    "compare, ab: the largest relative difference that counts as the same, as 0.02 or 2%. repro: as compare, and 0.2 "
+    "by default. accept: how much slower than its reference a device may be, 5% by default.",
 )
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine profile, for its links.")
+flags.DEFINE_string(
+    "export",
+    None,
+    "run, compare, ab, check: formats, with commas: summary, bmf, pytest-benchmark, openmetrics, mlperf.",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +69,7 @@ class Verb:
       group: the heading of the help under which it is listed; see `help.GROUPS`.
       details: a paragraph at the end of the help, about its flags.
       argument: the name of its single argument; "" for none, "..." for any number of words.
-      example: a command with an argument.
+      example: a command with an argument. examples: three complete commands, without "jaxbench".
       flags: the flags that it takes. required: those that it cannot do without.
       configured: whether it takes --config settings of its experiment. refused: kinds of experiment that it does not
         take, by what they measure.
@@ -78,6 +84,7 @@ class Verb:
     details: str = ""
     argument: str = ""
     example: str = ""
+    examples: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     configured: bool = False

@@ -23,16 +23,22 @@ if TYPE_CHECKING:
 MARGIN = 0.05  # unless --margin says otherwise
 
 flags.DEFINE_string("against", "", "accept: what devices are compared with: card:FILE, forecast or fleet; '' for all.")
-flags.DEFINE_string("probes", "", "accept: what is measured, such as product,triad,doctor; '' for all but input.")
+flags.DEFINE_string(
+    "probes",
+    "",
+    "accept: what is measured, any of product, triad, copy, start, gpt, heat, pairs, allreduce, cores, input, hosts, "
+    "doctor and software; '' for all but input.",
+)
 
 VERB = Verb(
     usage="accept",
-    help="is this rented machine as it should be? (also: jaxbench launch slurm --nodes=16 -- accept)",
+    help="is this rented machine as fast, and as right, as it should be? 0 pass, 1 fail, 3 cannot tell",
     group="measure",
-    details="accept takes --margin=5% --against=card:FILE|forecast|fleet --budget_s=40 --devices=gpu:8 (of a host) "
-    "--fault_timeout=60 (seconds until a silent host is given up) and --probes=, any of product, triad, copy, "
-    "allreduce, pairs, gpt, heat, start, cores, input, doctor, software, hosts. Exit codes: 0 pass, 1 fail, 3 cannot "
-    "tell. Nodes are in passing.txt and failing.txt.",
+    examples=(
+        "accept",
+        "accept --margin=3% --against=card:results/good/accept.json",
+        "accept --probes=product,triad,doctor --budget_s=20",
+    ),
     flags=(
         *("margin", "against", "probes", "budget_s", "devices", "fault_timeout", "workdir", "share_machine"),
         *("coordinator", "processes", "process"),

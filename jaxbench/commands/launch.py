@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from jaxbench.features.launch.job import Job
 
 flags.DEFINE_string("nodes", "1", "launch: the number of hosts; each of several counts, such as 1,2,4, is a job.")
-flags.DEFINE_string("devices", "gpu:1", "launch: the devices of one host: gpu:8, tpu:4 or cpu:2.")
+flags.DEFINE_string(
+    "devices", "gpu:1", "launch, accept: the devices of one host: gpu:8, tpu:4 or cpu:2; accept takes all by default."
+)
 flags.DEFINE_integer("processes_per_node", 1, "launch: processes on each host.")
 flags.DEFINE_integer("minutes", 60, "launch: the time limit of a job.")
 flags.DEFINE_string("options", "", "launch: further words for Slurm, mpirun, Kubernetes or Ray.")
@@ -33,6 +35,11 @@ VERB = Verb(
     argument="engine",
     example="jaxbench launch mpi --devices=cpu:1 -- run cnn",
     flags=("nodes", "devices", "processes_per_node", "minutes", "options", "workdir", "dry_run"),
+    examples=(
+        "launch slurm --nodes=1,2 --devices=gpu:8 -- run gpt",
+        "launch mpi --devices=cpu:1 -- run cnn",
+        "launch k8s --nodes=2 --devices=gpu:8 --dry_run -- run gpt",
+    ),
 )
 
 
