@@ -11,6 +11,7 @@ from jaxbench.processes.child import Child, ready
 from jaxbench.processes.launch import Remote
 from jaxbench.processes.messages import Answer, Failed, Idle, Ready, Request, Setup, answer_kind, answer_of, line_of
 
+EXTRA = ("source", "spent", "spent_on_model")  # what a server adds to its answers for a sweep
 Start = Callable[[int, Setup], "Child | Remote"]
 
 
@@ -67,7 +68,8 @@ class Team:
                 if line is None:  # its pipe has ended: it was killed, or its host is gone
                     self._lose(host, f"its process {child.end()[1]}")
                     continue
-                line.pop("source", None)
+                for extra in EXTRA:
+                    line.pop(extra, None)
                 answer = answer_of(line, kind)
                 if isinstance(answer, Failed | Idle):
                     reason = answer.reason if isinstance(answer, Failed) else "it owns no device"
