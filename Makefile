@@ -19,7 +19,7 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
 # special to make or to the shell.
-variables := A ACROSS ARGS B CARD DOCS ENGINE EXP FILTER FROM ID K LAUNCH NAME OF PRESET QUARTER RUN TABLE TARGET WORKDIR
+variables := A ACROSS AGAINST ARGS B CARD DEVICES DOCS ENGINE EXP FILTER FROM ID K LAUNCH MARGIN NAME NODES OF PRESET PROBES QUARTER RUN TABLE TARGET WORKDIR
 $(foreach name,$(variables),$(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
 export $(variables) JOBS PYTHON VENV
 export VARIABLES := $(variables) JOBS PYTHON VENV
@@ -28,7 +28,7 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare ab audit calibrate baseline check card cards repro doctor cache list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
+.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare ab audit calibrate baseline check card cards repro doctor accept cache list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -98,6 +98,9 @@ figures: $(develop)  ## draw every committed figure again from its records, and 
 
 doctor: $(runtime)  ## is this machine fit to measure on?
 	@$(app) doctor
+
+accept: $(runtime)  ## is this rented machine as it should be? make accept [AGAINST=card:old/accept.json] [MARGIN=5%]; with ENGINE=slurm NODES=16 DEVICES=gpu:8: each host of a job
+	@$(if $(ENGINE),$(app) launch "$$ENGINE" $(if $(NODES),--nodes="$$NODES") $(if $(DEVICES),--devices="$$DEVICES") $(if $(WORKDIR),--workdir="$$WORKDIR") -- accept,$(app) accept $(if $(WORKDIR),--workdir="$$WORKDIR")) $(if $(MARGIN),--margin="$$MARGIN") $(if $(AGAINST),--against="$$AGAINST") $(if $(PROBES),--probes="$$PROBES")
 
 cache: $(runtime)  ## show the compiled programs that are kept; ARGS=--clear removes them
 	@$(app) cache

@@ -42,6 +42,7 @@ WINGS = {
 }
 # A feature imports all floors and wings. The features that it also imports, each with the reason:
 FEATURES: dict[str, set[str]] = {
+    "accept": {"doctor"},  # what the doctor finds on a host decides with its speed
     "ablations": set(),
     "audit": set(),
     "cards": {"comparison"},  # a rerun of a card is judged as any comparison of two runs
@@ -61,6 +62,7 @@ FEATURES: dict[str, set[str]] = {
 # The files of features that work without jax: those with these names, and
 CONCLUDING = {"analysis", "figures", "page", "sentences"}
 WITHOUT_JAX = {
+    "accept": {"files", "outcome", "probe", "probes", "reference_rates", "rule", "verdicts"},
     "audit": {"checks", "table", "work"},
     "cards": {"card", "gallery"},
     "comparison": {"calibration", "comparable", "comparison", "judge", "ratio"},
