@@ -72,6 +72,7 @@ class CompileReport:
     product_flops_per_step: NonNegative | None = None  # dots and convolutions in the compiled text x devices
     metrics: Count = 1  # the scalars that the step returns, including the loss
     compiler_peak_bytes: Count | None = None  # the compiler's own peak memory, per device; None: unknown
+    compile_recorded: bool = False  # the program was loaded, and compile_s is what its first compilation took
     attention: str = ""  # kinds of `hlo.operations.ATTENTIONS` in the compiled text: "flash"; "" if none is known
 
 
@@ -225,6 +226,7 @@ class CaseRecord(CasePlace, Prepared):
     temp_bytes: Count | None  # scratch of the compiled call, per device
     collectives: tuple[str, ...] = ()  # kinds in the compiled program of a collective; () in older records
     calls_library: bool | None = None  # the compiled program has a custom call; None in older records
+    compile_recorded: bool = False  # as in `CompileReport`
     group_processes: AtLeastOne = 1  # of a collective: the processes that own the devices of one group
     group_hosts: AtLeastOne = 1  # the hosts of those processes
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # of a training: steps, final_accuracy
@@ -298,6 +300,7 @@ class RoundRecord(Line):
     system_s: tuple[NonNegative, ...] = ()
     waits: tuple[Count, ...] = ()  # voluntary context switches
     faults: tuple[Count, ...] = ()  # page faults without a disk
+    threads: tuple[Count, ...] = ()  # of the measuring process at the end of the block, those that wait included
     # The speed of each core of the point, alone: processor seconds of a fixed product in the first cache, and of a
     # fixed copy beyond the second, block x core, the faster of the readings before and after a block. () in older
     # records, and on accelerators
@@ -326,7 +329,7 @@ class RoundRecord(Line):
         times = self.process_block_s
         if times and tuple(max(block) for block in zip(*times, strict=True)) != self.block_s:
             raise ValueError("block_s is not the slowest of process_block_s")
-        load = "cpu_s switches system_s waits faults others_s steal_s throttled_s"
+        load = "cpu_s switches system_s waits faults threads others_s steal_s throttled_s"
         for name in f"{load} probe_s core_product_s core_copy_s accelerator_product_s".split():
             if (count := len(getattr(self, name))) not in (0, len(self.block_s) + len(self.double_block_s)):
                 raise ValueError(f"{name} has {count} values, not one for each timed block")

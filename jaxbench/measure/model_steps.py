@@ -14,8 +14,10 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, levers
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
-from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import Batch, Dataset, TrainWorkload, random_key
 from jaxbench.levers import INPUT, PART
+from jaxbench.machine import preparing
 from jaxbench.machine.mesh import on_host
 from jaxbench.measure import expected_communication, first_step, step_facts, step_work
 from jaxbench.measure.arm import Arms, build_program, require_options
@@ -54,8 +56,8 @@ class ModelSteps:
         inspection.inspect(self.plain, batch=config.batch)
         own_experiment = experiment in discovery.experiments()  # of the suite, not a user's file
         self.proof = Proof(self.arms, self.plain, devices, key, own=own_experiment, keep=keep, batch=config.batch)
-        self._inits: dict[tuple[Any, ...], Any] = {}
-        self._stated: dict[tuple[Any, ...], StatedWork] = {}  # by workload, batch, devices and part
+        self._inits: dict[tuple[object, ...], Callable[[jax.Array], TrainState]] = {}
+        self._stated: dict[tuple[object, ...], StatedWork] = {}  # by workload, batch, devices and part
 
     @functools.cached_property
     def data(self) -> Dataset | None:
@@ -87,6 +89,7 @@ class ModelSteps:
         """Raises StageError for a loss that is not a mean over its examples."""
         with stage("model"):
             _ = self.proof.loss_kind
+        preparing.HERE.set_aside()  # it is of the model, not of the point that comes first
 
     def require_parts(self, workload: TrainWorkload, program: Program, point: Point) -> None:
         """Raises UserError if the examples of a step cannot be divided as the point asks."""
@@ -108,10 +111,10 @@ class ModelSteps:
     def report(self, point: Point, report: CompileReport) -> CompileReport:
         return report
 
-    def verdicts(self, built: BuiltStep, batch: Batch, out: PyTree) -> tuple[Verdict, ...]:
+    def verdicts(self, built: BuiltStep, batch: Batch, out: ArrayTree) -> tuple[Verdict, ...]:
         point = built.point
         checks = self.proof.verdicts(point, self._grown(point), built.program, built.compiled, batch)
-        return first_step.explained(checks, out, built.workload, key=self.key, batch=batch, device=self.device)
+        return first_step.diagnosed(checks, out, built.workload, key=self.key, batch=batch, device=self.device)
 
     def work(self, built: BuiltStep, batch: Batch) -> StepWork:
         """Parts of a step that update nothing have counts only."""
@@ -174,7 +177,7 @@ class ModelSource:
         self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
 
     @property
-    def fence(self) -> Callable[[PyTree], PyTree]:
+    def fence(self) -> Callable[[object], object]:
         return jax.block_until_ready
 
     def batch(self, point: Point) -> Batch:
@@ -193,7 +196,7 @@ class ModelSource:
     def fed(self, built: BuiltStep) -> bool:
         return INPUT.of(built.point.levers).kind != "device"
 
-    def feed(self, built: BuiltStep) -> PyTree:
+    def feed(self, built: BuiltStep) -> feeds.Feed:
         steps, point = self._steps, built.point
         return feeds.open(
             point.levers["input"],
@@ -222,7 +225,7 @@ def bench(config: Fields, experiment: str, devices: list[jax.Device], worker: st
     """
     made = ConfigDict(config)
     with stage("model"):  # before any point, so that a model that cannot be built is reported once
-        steps = ModelSteps(made, experiment, devices, jax.random.PRNGKey(made.seed), keep=worker == "try")
+        steps = ModelSteps(made, experiment, devices, random_key(made.seed), keep=worker == "try")
         require_every_option(made, devices)
     return Bench(made, devices, steps, ModelSource(steps), Compiler(made.experiment, devices, steps), worker)
 

@@ -9,17 +9,18 @@ ended. The caller passes the look itself (`statistics.looks`), because this pack
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from jaxbench.catalog.allocators import SYSTEM
 from jaxbench.config import counts
 from jaxbench.core.schema import Record, RoundRecord
 from jaxbench.core.store import RunFolder, write_manifest
+from jaxbench.machine.program_cache import ProgramCache
 from jaxbench.processes.launch import Followers
-from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import LookEntry, Plan
 from jaxbench.sweep.plan import Placed
 
@@ -33,7 +34,7 @@ class Looked(Protocol):
     @property
     def visits(self) -> tuple[str, ...]: ...
 
-    def to_json(self) -> JsonObject: ...
+    def to_json(self) -> LookEntry: ...
 
 
 Look = Callable[..., Looked]  # statistics.looks.look
@@ -87,8 +88,9 @@ class Automatic:
         manifest = self.run.manifest()
         plan, rounds = manifest["plan"], [record for record in records if isinstance(record, RoundRecord)]
         plan["rounds"] = max((record.round for record in rounds), default=-1) + 1
-        more = {"spent_s": round(spent_s, 3), "rounds": plan["rounds"], "ended": ends}
-        plan["auto"]["looks"].append(cast(LookEntry, look.to_json() | more))
+        entry = look.to_json()
+        entry["spent_s"], entry["rounds"], entry["ended"] = round(spent_s, 3), plan["rounds"], ends
+        plan["auto"]["looks"].append(entry)
         plan["auto"]["ended"] = ends
         done = Counter(record.point for record in rounds)
         for point in plan["points"]:
@@ -105,6 +107,8 @@ class SweepJob:
     order: the CPU cores to take first. memory_bytes: of the machine. source: the copy of this package that its
     processes run, as in `machine.source.of`; None: that of this process. automatic: decides when there are enough
     rounds; None: their number is fixed. followers: the other processes of a launch; None: there is none.
+    programs: where compiled programs are kept; None: nowhere, as the sentence not_kept says. begun_s: of this start, in
+    seconds of the monotonic clock.
     """
 
     run: RunFolder
@@ -117,6 +121,9 @@ class SweepJob:
     source: dict[str, str] | None = None
     automatic: Automatic | None = None
     followers: Followers | None = None
+    programs: ProgramCache | None = None
+    not_kept: str = ""
+    begun_s: float = field(default_factory=time.monotonic)
 
     @property
     def counts(self) -> tuple[int, int]:
