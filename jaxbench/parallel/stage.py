@@ -5,10 +5,11 @@ The forward and backward pass of a micro-batch run in different ticks; `SplitVjp
 The prologue before the first block runs on the first stage and the epilogue after the last block on the last, in the
 ticks of these blocks.
 
-A stage computes in every tick, because all stages wait for each other anyway. In an idle tick it repeats its nearest
-work, and what is sent or added up from it is zero or thrown away. So neither parameters nor gradients pass through a
-branch, where XLA would copy them. Each block's parameters are arrays of their own for the same reason: a slice of a
-stack would be copied in each tick.
+On a GPU or TPU a stage computes in every tick, because all stages wait for each other anyway. In an idle tick it
+repeats its nearest work, and what is sent or added up from it is zero or thrown away. So neither parameters nor
+gradients pass through a branch, where XLA would copy them. On a CPU, where devices share cores, an idle stage does
+nothing. Each block's parameters are arrays of their own for the same reason: a slice of a stack would be copied in each
+tick.
 """
 
 from __future__ import annotations
@@ -298,8 +299,19 @@ class _Model:
 class Stage:
     """The part of a step that one device runs, inside `shard_map`. All arrays are per device."""
 
-    def __init__(self, workload: TrainWorkload, table: Schedule, sizes: Sizes, key: jax.Array, step: jax.Array):
-        """key: for this device's part of the batch. step: the training step."""
+    def __init__(
+        self,
+        workload: TrainWorkload,
+        table: Schedule,
+        sizes: Sizes,
+        key: jax.Array,
+        step: jax.Array,
+        *,
+        skips_idle: bool,
+    ):
+        """key: for this device's part of the batch. step: the training step. skips_idle: compute nothing in an idle
+        tick, in a branch."""
+        self._skips_idle = skips_idle
         self._stages: Stages = present(present(workload.partition).stages)
         self._table, self._count, self._micro_batches = table, sizes.get(AXIS, 1), workload.micro_batches
         # Everything that a stage computes differs from stage to stage and from part to part of the batch.
@@ -426,9 +438,16 @@ class Stage:
         batch, key, outer = _of_batch(model.batches, work), self._micro_key(work), model.outer
         with self._sometimes():
             x = jax.lax.cond(self._at_end(0, 0, work), lambda: self._first(outer, batch, key), lambda: carry["forward"])
-        y, kept = self._of_chunk(
-            work["chunk"], lambda blocks: self._vjp.forward(blocks, x, batch, key, work["chunk"]), model
-        )
+
+        def run() -> tuple[jax.Array, list[jax.Array]]:
+            return self._of_chunk(
+                work["chunk"], lambda blocks: self._vjp.forward(blocks, x, batch, key, work["chunk"]), model
+            )
+
+        def rest() -> tuple[jax.Array, list[jax.Array]]:
+            return self._zeros(x), [self._zeros(aval) for aval in self._vjp.kept]
+
+        y, kept = jax.lax.cond(work["busy"], run, rest) if self._skips_idle else run()
         slot = jnp.where(work["busy"], work["keep"], NOWHERE)
         carry = {**carry, "kept": [_placed(slots, x, slot) for slots, x in zip(carry["kept"], kept, strict=True)]}
 
@@ -467,9 +486,19 @@ class Stage:
         is_last = self._at_end(self._count - 1, self._table.chunks - 1, work)
         received = carry["backward"] if due is None else jnp.where(is_last, due, carry["backward"])
         dy = jnp.where(work["busy"], received, 0)  # an idle stage adds zeros to its gradients
-        grads, dx = self._of_chunk(
-            work["chunk"], lambda blocks: self._vjp.backward(blocks, kept, dy, batch, key, work["chunk"]), model
-        )
+        add = _added if len(model.chunks) == 1 else partial(_added_at, work["chunk"])
+
+        def run(totals: Blocks) -> tuple[Blocks, jax.Array]:
+            grads, dx = self._of_chunk(
+                work["chunk"], lambda blocks: self._vjp.backward(blocks, kept, dy, batch, key, work["chunk"]), model
+            )
+            return [add(*pair) for pair in zip(totals, grads, strict=True)], dx
+
+        def rest(totals: Blocks) -> tuple[Blocks, jax.Array]:
+            return totals, self._zeros(dy)
+
+        totals = carry["blocks"]
+        totals, dx = jax.lax.cond(work["busy"], run, rest, totals) if self._skips_idle else run(totals)
 
         def of_first() -> PyTree:
             # The prologue's forward pass is recomputed from the batch, so nothing of it is stored between the ticks.
@@ -478,10 +507,9 @@ class Stage:
         with self._sometimes():
             is_first = self._at_end(0, 0, work)
             at_start = jax.lax.cond(is_first, of_first, lambda: jax.tree.map(self._zeros, outer))
-        add = _added if len(model.chunks) == 1 else partial(_added_at, work["chunk"])
         changed = {
             "outer": _added(carry["outer"], at_start),
-            "blocks": [add(*pair) for pair in zip(carry["blocks"], grads, strict=True)],
+            "blocks": totals,
             "backward": self._sent(dx, -1),
             "busy": carry["busy"] + work["busy"],
         }

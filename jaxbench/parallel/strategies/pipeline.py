@@ -71,7 +71,8 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         params = {**params, BLOCKS: jax.tree.map(lambda x: x[0], params[BLOCKS])}
         with sharding_context.over(axis=means or None, **sharded_step.where(sizes)):
             key = rng_keys.local_key(state.key, means)
-            grads, metrics = Stage(workload, table, sizes, key, state.step).run(params, batch)
+            on_stage = Stage(workload, table, sizes, key, state.step, skips_idle=devices[0].platform == "cpu")
+            grads, metrics = on_stage.run(params, batch)
         grads = {**grads, BLOCKS: jax.tree.map(lambda x: x[None], grads[BLOCKS])}
         grads = {part: jax.tree.map(partial(reduced, part), grads[part], dims[part]) for part in (OUTER, BLOCKS)}
         # Only the last stage has metrics; the others have zeros.
