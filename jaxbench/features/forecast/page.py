@@ -325,6 +325,8 @@ def _page(document: Line, table: Table, brief: Table, pictures: list[Picture]) -
         sections.insert(
             0, Section("What another GPU brings, and what NVLink is worth", grown, definition=ADVICE_DEFINITION)
         )
+    if ways := document.get("gathers"):
+        sections.insert(0, Section("How often to gather parameters", ways, definition=ADVICE_DEFINITION))
     if prices := _old(document["candidates"]):
         sections.insert(0, Section("Old prices", prices, definition="prices"))
     sections.append(Section("Prices", _sources(document["candidates"]), page.Purpose.DETAIL, "prices"))
