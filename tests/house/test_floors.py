@@ -18,6 +18,7 @@ FLOORS = (
     {"discovery", "levers", "jax_import", "ranges"},
     {"command_form"},
     {"machine"},
+    {"environments"},
     {"core"},
     {"hlo"},
     {"config"},
@@ -61,7 +62,7 @@ CONCLUDING = {"analysis", "figures", "page", "sentences"}
 WITHOUT_JAX = {
     "audit": {"checks", "table", "work"},
     "cards": {"card", "gallery"},
-    "comparison": {"calibration", "comparable", "comparison", "judge", "ratio"},
+    "comparison": {"calibration", "comparable", "comparison", "judge", "phases", "ratio"},
     "forecast": {"advice", "estimate", "forecasts", "network", "schedule", "work"},
     "training": {"trainings"},
 }
@@ -74,7 +75,7 @@ OUTSIDE = {
 }
 NO_JAX = {
     *("errors", "digits", "interrupts", "native_log", "command_form", "discovery", "levers", "jax_import", "catalog"),
-    *("hlo", "records", "configs", "features", *WINGS),
+    *("hlo", "records", "configs", "environments", "features", *WINGS),
 }
 CORE_WITHOUT_JAX = {"schema", "same_model", "store"}
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
