@@ -60,7 +60,7 @@ def parse(argv: list[str]) -> list[str]:
             run = RunFolder(Path(flags.FLAGS.run or "."))
             recorded = run.config() if (run.path / CONFIG).is_file() else {}
             _define(config_lib.look(recorded), argv, flags.FLAGS)
-        elif verb.configured:
+        elif verb.configured and arguments:
             _define_config(name, verb, arguments[0], argv)
         return [*_parsed(argv), *after]
     except flags.Error as error:

@@ -20,7 +20,7 @@ Flags: --preset=auto|smoke|paper, --workdir=DIR (continues the run in it), --dry
 --coordinator=host:port --processes=2 --process=0 (started once per process; srun and mpirun need no flags),
 --config.<field>=<value>, such as --config.mesh.devices=1,2,4 --config.strategy=all --config.scaling=strong,weak
 --config.batch=64 --config.measure.rounds=10 --config.model.width=32. A run's config.json has every field."""
-CODES = "Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer."
+CODES = "Exit codes of compare, ab, bisect, check and repro: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer."
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

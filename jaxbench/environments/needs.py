@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import metadata
@@ -17,6 +16,7 @@ from packaging.utils import canonicalize_name
 
 from jaxbench.errors import UserError
 from jaxbench.machine import source
+from jaxbench.records import reading
 
 # An accelerator's plug-in comes with an extra of jax.
 EXTRAS = {"jax-cuda12-plugin": "cuda12", "jax-cuda13-plugin": "cuda13", "libtpu": "tpu"}
@@ -96,7 +96,7 @@ def _requirement(package: str) -> str:
     text = metadata.distribution(package).read_text("direct_url.json")
     if not text:
         return package
-    origin = json.loads(text)
+    origin = reading.of_text(f"direct_url.json of {package}", text, dict, "install it again.")
     if origin.get("dir_info", {}).get("editable"):
         return f"--editable {unquote(urlsplit(origin['url']).path)}"
     if "archive_info" in origin and urlsplit(origin["url"]).scheme == "file":  # a wheel file, which may be gone

@@ -20,6 +20,7 @@ import venv
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -29,6 +30,8 @@ from jaxbench.environments import needs, tools
 from jaxbench.environments.release import Release
 from jaxbench.environments.tools import Package
 from jaxbench.errors import UserError
+from jaxbench.records import reading
+from jaxbench.records.documents import decode
 
 DONE = ".packages.json"  # written last: without it an environment is half made
 VARIABLES = ("PIP_", "UV_")  # the beginnings of variables that choose an index
@@ -112,7 +115,7 @@ def _resolved(asked: Release, requirements: Sequence[str], lock: str) -> list[Pa
     facts = [*requirements, lock, sys.version, sys.base_prefix, type(tool).__name__, *_indexes()]
     kept = cache() / "resolved" / f"{_digest(facts)}.json"
     if kept.is_file():
-        return [Package(**each) for each in json.loads(kept.read_text())]
+        return reading.read_json(kept, partial(decode, list[Package]), f"delete '{kept}'.")
     try:
         packages = sorted(
             tool.resolve(requirements, [pin.package for pin in asked.pins], lock), key=lambda each: each.name

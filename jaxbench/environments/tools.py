@@ -23,7 +23,9 @@ from packaging.utils import canonicalize_name
 from jaxbench.environments import needs, release
 from jaxbench.environments.release import NIGHTLY, NIGHTLY_PACKAGES, Pin, Release
 from jaxbench.errors import UserError
+from jaxbench.records import reading
 
+AGAIN = "start the command again."
 FAMILY = ("jax", "libtpu")  # how the names of packages begin that are released together
 QUIET = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PIP_NO_COLOR": "1", "NO_COLOR": "1"}
 # pip lists the versions, for uv too, so it is told where uv looks.
@@ -107,7 +109,7 @@ class Pip(Tool):
             done = _run([sys.executable, "-m", "pip", "install", "--quiet", *words, *_file(folder, wanted)])
             if done.returncode:
                 raise CannotResolve(_reason_of_pip(done.stderr))
-            return [_of_report(each, wanted) for each in json.loads(report.read_text())["install"]]
+            return [_of_report(each, wanted) for each in reading.read_json(report, dict, AGAIN)["install"]]
 
     def install(self, lines: Sequence[str], python: Path) -> None:
         words = ["--python", str(python), "install", "--quiet", "--no-deps"]

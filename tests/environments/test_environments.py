@@ -8,9 +8,9 @@ import shutil
 import subprocess
 import sys
 
-import planted
 import pytest
 
+from benchmarks import planted
 from jaxbench.environments import needs, release, store, tools
 from jaxbench.errors import UserError
 

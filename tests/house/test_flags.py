@@ -24,7 +24,7 @@ FLAGS = {"preset", "workdir", "dry_run", "target", "from", "template", "run", "c
     "nodes", "devices", "processes_per_node", "minutes", "options",
     "targets", "counts", "depths", "link",
     "tokens", "examples", "deadline", "prices", "price_per_hour", "docs",
-    "coordinator", "processes", "process",
+    "coordinator", "processes", "process", "to",
 }  # fmt: skip
 
 

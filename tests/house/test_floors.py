@@ -45,6 +45,7 @@ WINGS = {
 FEATURES: dict[str, set[str]] = {
     "ablations": set(),
     "audit": set(),
+    "bisect": {"comparison"},  # each step of a bisection is a comparison
     "cards": {"comparison"},  # a rerun of a card is judged as any comparison of two runs
     "comparison": {"ablations", "training"},  # two runs are compared by their waterfalls, two trainings by their curves
     "doctor": set(),

@@ -47,6 +47,25 @@ from jaxbench.sweep.workers import References, Workers, note_workers
 Clock = Callable[[], float]
 
 
+class ArmFailed(UserError):
+    """One arm cannot be measured. arm: "A" or "B"."""
+
+    def __init__(self, message: str, arm: str):
+        super().__init__(message)
+        self.arm = arm
+
+
+@contextlib.contextmanager
+def _of_arm(name: str) -> Iterator[None]:
+    """Adds the arm to a UserError."""
+    try:
+        yield
+    except ArmFailed:
+        raise
+    except UserError as error:
+        raise ArmFailed(str(error), name) from error
+
+
 def decided(answers: Answers) -> bool:
     return answers.overall.verdict != CANNOT_TELL
 
@@ -60,12 +79,14 @@ class Budget:
       metric: of the step, or of `phases`.
       margin: as in `judge`.
       settles: whether a look may end the measurement.
+      alpha: the chance of a false alarm of the metric at any look.
     """
 
     seconds: float
     metric: Metric
     margin: float
     settles: Callable[[Answers], bool] = decided
+    alpha: float = judge.ALPHA
 
     def __post_init__(self) -> None:
         if not self.seconds > 0:
@@ -109,7 +130,7 @@ class _Arm:
                 f"--config.measure.processes={config.measure.processes} has no effect on ab, which starts processes in "
                 "pairs: leave it out, or raise --budget_s."
             )
-        self.name = f"{name} ({code})" if checkout or code.environment else name
+        self.name = f"{name} ({code})" if code != ArmCode() else name
         self.rounds, self.code = int(config.measure.rounds), code
         self.asked = runner.ask(experiment, config, console)
         copy = OtherCommit.of(checkout, experiment, config) if checkout else None  # may refuse, so before the folder
@@ -165,7 +186,8 @@ class _Arm:
             # Another commit may not understand the setup or the request.
             if self.code.checkout and error.stage == "start":
                 raise self._not_understood(str(error)) from error
-            raise UserError(f"{self.name} cannot be measured: {point} failed at {error.stage} ({error}).") from error
+            said = f"{self.name} cannot be measured: {point} failed at {error.stage} ({error})."
+            raise ArmFailed(said, self.name[:1]) from error
         self.folder.append(record)
         return record
 
@@ -180,7 +202,7 @@ class _Arm:
             raise self._not_understood(str(error)) from error
 
     def _not_understood(self, reason: str) -> UserError:
-        return UserError(f"{self.name} cannot be measured ({reason}): {OTHER_PROTOCOL}.")
+        return ArmFailed(f"{self.name} cannot be measured ({reason}): {OTHER_PROTOCOL}.", self.name[:1])
 
     def round(self, workers: Workers, point: str, number: int) -> None:
         """Measures a round with the block length of the first pair: blocks of different lengths are not comparable."""
@@ -215,13 +237,17 @@ def run(
 ) -> Outcome:
     """Measures pairs until the overall verdict is reached or the budget is spent. Raises UserError."""
     with ExitStack() as stack:
-        codes = [stack.enter_context(arm_code.opened(s.ref, s.release, experiment, console)) for s in sides]
-        if any(code.checkout or code.environment for code in codes):
+        codes = []
+        for name, side in zip("AB", sides, strict=True):
+            with _of_arm(name):
+                codes.append(stack.enter_context(arm_code.opened(side.ref, side.release, experiment, console)))
+        if any(code != ArmCode() for code in codes):
             for name, code in zip("AB", codes, strict=True):
                 console.print(f"{name} is {code}.", highlight=False, soft_wrap=True)
         arms = []
         for name, side, code in zip("AB", sides, codes, strict=True):
-            arms.append(_Arm(name, experiment, side, code, workdir, console, stack))
+            with _of_arm(name):
+                arms.append(_Arm(name, experiment, side, code, workdir, console, stack))
         if arms[0].rounds != arms[1].rounds:
             raise UserError(
                 f"--config.measure.rounds is {arms[0].rounds} in A and {arms[1].rounds} in B: it must be equal in both."
@@ -263,18 +289,18 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
     a, b = (comparable.read(arm.folder.path) for arm in arms)
     # Whatever differs between the arms was asked for, so all of it is declared.
     across = tuple({**comparable.differences(a, b), **comparable.places(a, b)})
-    if any(arm.code.checkout for arm in arms):  # a commit may change the model; then the difference is reported
+    if any(arm.code != ArmCode() for arm in arms):  # a commit or a release may change the model, and that is reported
         implied = comparable.follows(across)
         across = (*across, *(name for name in comparable.models(a, b, across) if name not in implied))
     pair = comparable.pair(a, b, across)
     # An interrupted pair has processes of one arm, or too few rounds: only whole pairs count.
     left, right = ({n: sample.only(range(pairs)) for n, sample in side.items()} for side in (pair.a, pair.b))
     steps = judge.metric_named(budget.metric.name if budget.metric.name in judge.METRICS else "step_s")
-    answers = judge.judge_pairs(left, right, steps, margin=budget.margin)
+    answers = judge.judge_pairs(left, right, steps, margin=budget.margin, alpha=budget.alpha)
     starts = [phases.of_pairs(arm.folder, pairs) for arm in arms]
     of_phases = phases.judged(starts[0], starts[1], margin=max(budget.margin, phases.MARGIN))
     if budget.metric is not steps:
-        answers = phases.judged_by(starts[0], starts[1], budget.metric, margin=budget.margin)
+        answers = phases.judged_by(*starts, budget.metric, margin=budget.margin, alpha=budget.alpha)
     software = tuple(dict.fromkeys((*(note for arm in arms for note in arm.notes), *pair.software)))
     found = Comparison(
         a=arms[0].title,

@@ -144,7 +144,8 @@ def phase_table(comparison: Comparison) -> Table | None:
         return None
     lines = [_PhaseLine(answers.metric, answers.points[0]) for answers in comparison.phases]
     if comparison.answers.metric.name in judge.METRICS:
-        lines.append(_PhaseLine(comparison.answers.metric, comparison.answers.overall))
+        steps = comparison.answers
+        lines.append(_PhaseLine(steps.metric, steps.points[0] if len(steps.points) == 1 else steps.overall))
     columns = (
         Column("phase", lambda line: _PHASE_NAMES.get(line.metric.name, line.metric.name), kind=TEXT, terminal=ALWAYS),
         Column("A", lambda line: value(line.answer.a, line.metric), terminal=ALWAYS),
@@ -459,11 +460,11 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "autocorrelation": answers.autocorrelation,
         "overall": answers.overall,
         "points": answers.points,
-        "phases": [_as_phase(answers) for answers in comparison.phases],
         "factors": comparison.factors,
         "across": comparison.across,
         "software": comparison.software,
         "left_out": [str(each) for each in comparison.left_out],
+        "phases": [_as_phase(answers) for answers in comparison.phases],
     }
     return dict(documents.plain(document))
 

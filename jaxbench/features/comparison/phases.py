@@ -97,17 +97,24 @@ def judged(a: Starts, b: Starts, *, margin: float) -> tuple[Answers, ...]:
     return tuple(_judged(a[name], b[name], PHASES[name].metric, margin) for name in names)
 
 
-def judged_by(a: Starts, b: Starts, metric: Metric, *, margin: float) -> Answers:
+def judged_by(a: Starts, b: Starts, metric: Metric, *, margin: float, alpha: float) -> Answers:
     """The answer for one phase. Raises UserError if an arm does not know it, such as the trace of a pmapped step."""
-    name = next(name for name, phase in PHASES.items() if phase.metric == metric)
+    name = name_of(metric)
     if name not in a or name not in b:
         raise UserError(f"--metric={name} is unknown for these points: choose another, such as --metric=step.")
-    return _judged(a[name], b[name], metric, margin)
+    return _judged(a[name], b[name], metric, margin, alpha)
 
 
-def _judged(a: Mapping[int, float], b: Mapping[int, float], metric: Metric, margin: float) -> Answers:
+def name_of(metric: Metric) -> str:
+    """Its name on the command line."""
+    return next((name for name, phase in PHASES.items() if phase.metric == metric), metric.name)
+
+
+def _judged(
+    a: Mapping[int, float], b: Mapping[int, float], metric: Metric, margin: float, alpha: float = judge.ALPHA
+) -> Answers:
     left, right = ({ALL_POINTS: _sample(side)} for side in (a, b))
-    return judge.judge_pairs(left, right, metric, margin=margin)
+    return judge.judge_pairs(left, right, metric, margin=margin, alpha=alpha)
 
 
 def _sample(values: Mapping[int, float]) -> Sample:
