@@ -42,6 +42,8 @@ def parse(argv: list[str]) -> list[str]:
         argv = [argv[0], "help"]
     if "--version" in argv:
         argv = [argv[0], "version"]
+    if completion := [word for word in argv if re.match(r"--install[-_]completion(=|$)", word)]:
+        argv = [argv[0], "install-completion", *filter(None, [completion[0].partition("=")[2]])]
     try:
         # Only known flags, because those of --config are defined by the experiment, which the verb's argument names.
         name, *rest = _parsed(argv, known_only=True)[1:] or ["help"]

@@ -17,6 +17,7 @@ from jaxbench.verbs import FLAGS, Verb
 if TYPE_CHECKING:
     from jaxbench.features.comparison.ab import Budget, Side
 
+STEPS = ("step", "step_s", "throughput")  # metrics of steps
 PAIR_ROUNDS = 15  # measuring them takes about as long as starting and preparing two processes
 
 flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no new pair of processes starts.")
@@ -27,7 +28,8 @@ def prepare(config: ConfigDict) -> None:
     with config.unlocked():
         for name in ("rounds", "processes"):  # numbers only: these verbs have a rule of their own
             del config.measure[name]
-        config.measure.rounds, config.measure.processes = PAIR_ROUNDS, 1  # of each pair
+        # Of each pair. What happens before the first step needs no rounds.
+        config.measure.rounds, config.measure.processes = PAIR_ROUNDS if FLAGS.metric in STEPS else 1, 1
         if config.get("measures") != "cases":
             config.mesh.oversubscribe = False  # the times of devices that share a core decide nothing
             if "strong" in config.scaling:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from absl import flags
-from ml_collections import ConfigDict
 from rich.console import Console
 
 from jaxbench.commands import ab as ab_command
@@ -21,18 +20,7 @@ from jaxbench.verbs import FLAGS, Verb
 if TYPE_CHECKING:
     from jaxbench.features.bisect.run import Asked
 
-STEPS = ("step", "step_s", "throughput")
-
 flags.DEFINE_string("to", None, "bisect: the newest version: jax==0.10.2, ref:main, or nightly.")
-
-
-def prepare(config: ConfigDict) -> None:
-    """The defaults of ab. What happens before the first step needs no rounds."""
-    ab_command.prepare(config)
-    if FLAGS.metric not in STEPS:
-        with config.unlocked():
-            del config.measure["rounds"]
-            config.measure.rounds = 1
 
 
 VERB = Verb(
@@ -46,7 +34,7 @@ VERB = Verb(
     required=("from", "to"),
     configured=True,
     refused=("targets",),
-    prepare=prepare,
+    prepare=ab_command.prepare,
     answers=True,
 )
 

@@ -22,7 +22,7 @@ TOOLS = [
 
 @pytest.fixture
 def index(tmp_path, monkeypatch):
-    """Versions 1.0, 1.1 and 2.0 of `quick`, of which 2.0 needs `slow` below 2; and two versions of `slow`."""
+    """Versions 1.0, 1.1 and 2.0 of `quick`; 2.0 needs `slow` below 2. And two versions of `slow`."""
     folder = tmp_path / "index"
     for version in ("1.0", "1.1", "1.2rc1"):
         planted.wheel(folder, "quick", version, f"VERSION = {version!r}\n")

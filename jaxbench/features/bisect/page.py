@@ -272,6 +272,6 @@ def read(file: Path) -> tuple[Mapping[str, object], dict[str, Compared]]:
 
 
 def _known(fields: Mapping[str, object]) -> dict[str, object]:
-    """Without the numbers that are unknown, of which the defaults say so."""
+    """Without the unknown numbers: the defaults say that they are unknown."""
     known = {name: value for name, value in fields.items() if value is not None}
     return {name: _known(value) if isinstance(value, dict) else value for name, value in known.items()}

@@ -133,7 +133,7 @@ def _experiment(
         ab.Side(config, ends[0].words, ends[0].ref, ends[0].release),
         ab.Side(config, ends[1].words, ends[1].ref, ends[1].release),
     )
-    exact = asked.metric == phases.PHASES["memory"].metric
+    exact = asked.metric == phases.METRICS["memory"]
     budget = ab.Budget(
         seconds=ONCE_S if exact else asked.seconds,
         metric=asked.metric,

@@ -90,7 +90,7 @@ def judged(answers: Answers, limit: float) -> str:
 
 
 def bisect(count: int, compare: Compare, known: Mapping[int, Compared]) -> Bisection:
-    """Finds the first slow of `count` versions, of which number 0 is the oldest.
+    """Finds the first slow of `count` versions. Number 0 is the oldest.
 
     known: from an earlier start; what was not decided is compared again. Raises UserError if the newest version fails.
     """

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -24,55 +23,31 @@ from jaxbench.features.comparison.ratio import Sample
 
 MARGIN = 0.1  # the phases happen once, and vary more than steps
 ALL_POINTS = "all points"
+# By their names on the command line. The name of a metric is that of the field in a compile report.
+METRICS = {
+    name: Metric(field, unit, 1, more_is_better=False)
+    for name, field, unit in (
+        ("trace", "trace_s", "s"),
+        ("lower", "lower_s", "s"),
+        ("compile", "compile_s", "s"),
+        ("first_run", "first_run_s", "s"),
+        ("memory", "peak_bytes", "B"),
+    )
+}
+BEFORE_STEPS = ("trace", "lower", "compile", "first_run")
 Prepared = PointRecord | CaseRecord
 _PAIR = re.compile(r"#(\d+)")  # in the name of a worker; the first pair has none
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A number of a compile report. of: None: unknown. called: its name in a table. happens: before the first step."""
-
-    metric: Metric
-    of: Callable[[Prepared], float | None]
-    called: str
-    happens: bool = True
-
-
-def _report(name: str) -> Callable[[Prepared], float | None]:
-    def of(record: Prepared) -> float | None:
-        value = getattr(record.passport, name) if isinstance(record, PointRecord) else None
-        return None if value is None else float(value)
-
-    return of
-
-
-def _compile(record: Prepared) -> float | None:
-    return record.compile_s if isinstance(record, CaseRecord) else record.passport.compile_s
-
-
-def _seconds(name: str) -> Metric:
-    return Metric(name, "s", 1, more_is_better=False)
-
-
-PHASES = {
-    "trace": Phase(_seconds("trace_s"), _report("trace_s"), "trace"),
-    "lower": Phase(_seconds("lower_s"), _report("lower_s"), "lower"),
-    "compile": Phase(_seconds("compile_s"), _compile, "compile"),
-    "first_run": Phase(_seconds("first_run_s"), _report("first_run_s"), "first run"),
-    "memory": Phase(Metric("peak_bytes", "B", 1, more_is_better=False), _report("peak_bytes"), "memory", happens=False),
-}
-
 Starts = Mapping[str, Mapping[int, float]]  # by phase and pair: the sum over points
 
 
 def metric_named(name: str) -> Metric:
     """The metric of `ab` and `bisect` of this name. Raises UserError for an unknown one."""
-    if name in PHASES:
-        return PHASES[name].metric
+    if name in METRICS:
+        return METRICS[name]
     legal = {"step": judge.METRICS["step_s"], **judge.METRICS}
     if name in legal:
         return legal[name]
-    raise UserError(f"--metric={name} cannot be compared: {did_you_mean(name, [*legal, *PHASES])}")
+    raise UserError(f"--metric={name} cannot be compared: {did_you_mean(name, [*legal, *METRICS])}")
 
 
 def of_pairs(folder: RunFolder, pairs: int) -> Starts:
@@ -83,18 +58,24 @@ def of_pairs(folder: RunFolder, pairs: int) -> Starts:
             number = _PAIR.search(record.worker)
             newest.setdefault(int(number[1]) if number else 0, {})[record.point] = record
     found: dict[str, dict[int, float]] = {}
-    for name, phase in PHASES.items():
-        values = {pair: [phase.of(record) for record in newest.get(pair, {}).values()] for pair in range(pairs)}
+    for name, metric in METRICS.items():
+        values = {pair: [_value(record, metric) for record in newest.get(pair, {}).values()] for pair in range(pairs)}
         sums = {pair: math.fsum(each for each in seen if each is not None) for pair, seen in values.items()}
         if all(seen and None not in seen and sums[pair] > 0 for pair, seen in values.items()):
             found[name] = sums
     return found
 
 
+def _value(record: Prepared, metric: Metric) -> float | None:
+    """None: unknown. A case has only the time to compile."""
+    value = getattr(record.passport if isinstance(record, PointRecord) else record, metric.name, None)
+    return None if value is None else float(value)
+
+
 def judged(a: Starts, b: Starts, *, margin: float) -> tuple[Answers, ...]:
     """An answer for each phase that both arms know and that happens before the first step, in their order."""
-    names = [name for name, phase in PHASES.items() if phase.happens and name in a and name in b]
-    return tuple(_judged(a[name], b[name], PHASES[name].metric, margin) for name in names)
+    names = [name for name in BEFORE_STEPS if name in a and name in b]
+    return tuple(_judged(a[name], b[name], METRICS[name], margin) for name in names)
 
 
 def judged_by(a: Starts, b: Starts, metric: Metric, *, margin: float, alpha: float) -> Answers:
@@ -107,7 +88,7 @@ def judged_by(a: Starts, b: Starts, metric: Metric, *, margin: float, alpha: flo
 
 def name_of(metric: Metric) -> str:
     """Its name on the command line."""
-    return next((name for name, phase in PHASES.items() if phase.metric == metric), metric.name)
+    return next((name for name, each in METRICS.items() if each == metric), metric.name)
 
 
 def _judged(

@@ -52,7 +52,7 @@ def answer(folder):
     return json.loads((folder / "out" / "bisect.json").read_text())
 
 
-def test_a_slow_wheel_is_found_and_a_broken_one_is_skipped_and_named(variables, tmp_path):
+def test_a_slow_wheel_is_found_and_a_broken_one_is_named(variables, tmp_path):
     done = bisect(tmp_path, variables, "--from=pace==1.0", "--to=pace==1.5", SAME)
     assert done.returncode == 1, done.stdout + done.stderr
     found = answer(tmp_path)
@@ -78,6 +78,11 @@ def test_a_difference_that_is_none_ends_after_one_comparison(variables, tmp_path
     done = bisect(tmp_path, variables, "--from=pace==1.3", "--to=pace==1.5", SAME)
     assert done.returncode == 0 and "No difference: pace==1.5 has 1.000" in done.stdout, done.stdout + done.stderr
     assert [each["verdict"] for each in answer(tmp_path)["versions"]] == ["the oldest", "not compared", "same"]
+
+
+def test_too_few_pairs_cannot_tell(variables, tmp_path):
+    done = bisect(tmp_path, variables, "--from=pace==1.0", "--to=pace==1.5", "--budget_s=0.001")
+    assert done.returncode == 2 and "Cannot tell whether pace==1.5 is slower" in done.stdout, done.stdout + done.stderr
 
 
 def test_what_cannot_run_ends_in_one_sentence(variables, tmp_path):

@@ -115,7 +115,7 @@ def starts(random, pairs, trace, spread=0.02):
     noise = 1 + spread * random.standard_normal(pairs)
     return {
         name: {pair: float(each) for pair, each in enumerate(noise * (trace if name == "trace" else 1.0))}
-        for name in phases.PHASES
+        for name in phases.METRICS
     }
 
 
