@@ -46,6 +46,11 @@ flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput; ab, 
 flags.DEFINE_float("margin", 0.02, "The largest relative difference that counts as the same: compare, ab; repro (0.2).")
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine profile, for its links.")
+flags.DEFINE_string(
+    "export",
+    None,
+    "run, compare, ab, check: formats, with commas: summary, bmf, pytest-benchmark, openmetrics, mlperf.",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

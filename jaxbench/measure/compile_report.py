@@ -11,14 +11,16 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
+from jax.extend import core
 
-from jaxbench.core.program import Program, TrainState
+from jaxbench.core.program import Program, Shardings, TrainState
 from jaxbench.core.schema import CompileReport, StepWork
-from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
-from jaxbench.errors import UserError
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import KEY, Batch, TrainWorkload
+from jaxbench.errors import UserError, present
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
 from jaxbench.hlo.operations import ATTENTIONS
@@ -30,6 +32,7 @@ from jaxbench.workloads import flops
 from jaxbench.workloads.flops import Products
 from jaxbench.workloads.jaxprs import equations
 
+T = TypeVar("T")
 LOAD_EVENT = "/jax/compilation_cache/cache_hits"  # JAX records one for each program that the cache has
 # Locations are in the metadata of each instruction and, in newer versions of XLA, in numbered tables before them.
 _TABLES = "FileNames|FunctionNames|FileLocations|StackFrames"
@@ -45,7 +48,7 @@ class CompiledStep:
     work: what it does, as far as its text and its jaxpr say.
     """
 
-    call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]]
+    call: Callable[[Any, Any], tuple[Any, Any]]
     report: CompileReport
     hlo: str = ""
     inputs: tuple[TrainState, Batch] | None = None
@@ -64,7 +67,7 @@ class CompiledStep:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
-def with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
+def with_sharding(avals: T, sharding: Shardings) -> T:
     shardings = jax.tree.broadcast(sharding, avals)
     return jax.tree.map(lambda a, s: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s), avals, shardings)
 
@@ -114,7 +117,7 @@ class StatedWork:
         return self.model.total if work.model_flops is None else work.model_flops
 
 
-def _avals(workload: TrainWorkload | StatedWork, program: Program, global_batch: int) -> tuple[PyTree, PyTree]:
+def _avals(workload: TrainWorkload | StatedWork, program: Program, global_batch: int) -> tuple[TrainState, Any]:
     if program.avals is not None:
         return program.avals()
     state = with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)
@@ -157,7 +160,7 @@ def compile_step(
             compiled = lowered.compile(options) if options else lowered.compile()
         compiled_at = clock()
     # Everything below reads the finished executable: none of it is part of the times above.
-    memory, hlo = compiled.memory_analysis(), compiled.as_text()
+    memory, hlo = present(compiled.memory_analysis()), present(compiled.as_text())
     module = parse(hlo)
     # XLA's own count omits products that its CPU compiler hands to a library, so the text is counted, too.
     counted = operations.count(module)
@@ -191,7 +194,9 @@ def compile_step(
     return CompiledStep(compiled, report, hlo, (state, batch), host_calls, bool(loaded), work)
 
 
-def work_of(jaxpr: Any, stated: StatedWork, products: float | None, devices: int, batch: PyTree) -> StepWork:
+def work_of(
+    jaxpr: core.Jaxpr | None, stated: StatedWork, products: float | None, devices: int, batch: ArrayTree
+) -> StepWork:
     """What a step does according to its jaxpr and its text.
 
     jaxpr: None for a pmapped step, which has none apart from its model's. products: FLOPs of the products in the
@@ -236,10 +241,10 @@ def _count_loaded() -> Iterator[list[str]]:
         jax.monitoring.unregister_event_listener(listen)
 
 
-def callback_names(jaxpr: Any) -> dict[str, list[str]]:
+def callback_names(closed: core.ClosedJaxpr) -> dict[str, list[str]]:
     """The names of the Python functions that a step calls back, by primitive."""
     names: dict[str, list[str]] = {}
-    for equation in equations(jaxpr):
+    for equation in equations(closed.jaxpr):
         function = getattr(equation.params.get("callback"), "callback_func", None)
         if function is not None:
             known = names.setdefault(equation.primitive.name, [])

@@ -25,19 +25,21 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxbench.core.workload import PyTree
+from jaxbench.core.trees import ArrayTree
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import AXES, grid, groups
 from jaxbench.parallel import multihost
 from jaxbench.workloads.cases import CollectiveWorkload
 
+State = TypeVar("State")
+Batch = TypeVar("Batch")
 DIVIDES = ("all_gather", "reduce_scatter", "all_to_all")  # a buffer has one part for each device
 SUMS = ("all_reduce", "reduce_scatter")
 # A device's values repeat with this period, so that drawing a gigabyte costs no more than a copy. It is a prime, so
@@ -48,8 +50,8 @@ BLOCK = 2**22  # elements compared at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chain:
-    """A case in the form that is compiled and timed.
+class Chain(Generic[State, Batch]):
+    """A case in the form that is compiled and timed. State, Batch: trees of arrays, or any objects for plain calls.
 
     Attributes:
       step: (state, batch) -> (state, None), pure; jitted with the state donated and, in a loop, iterated.
@@ -61,20 +63,20 @@ class Chain:
       avals: () -> (state, batch) as shapes with shardings, to compile for devices that are not here; None: unknown.
     """
 
-    step: Callable[[PyTree, PyTree], tuple[PyTree, None]]
-    draw: Callable[[int], tuple[PyTree, PyTree]]
-    wrong: Callable[[PyTree, int], int] | None
+    step: Callable[[State, Batch], tuple[State, None]]
+    draw: Callable[[int], tuple[State, Batch]]
+    wrong: Callable[[State, int], int] | None
     values: int
     zeros: Callable[[int], float]
     mesh: jax.sharding.Mesh | None = None
-    avals: Callable[[], tuple[PyTree, PyTree]] | None = None
+    avals: Callable[[], tuple[ArrayTree, ArrayTree]] | None = None
 
-    def context(self) -> contextlib.AbstractContextManager[Any]:
+    def context(self) -> contextlib.AbstractContextManager[object]:
         """The mesh to run under."""
         return contextlib.nullcontext() if self.mesh is None else jax.set_mesh(self.mesh)
 
 
-def feed_back(argument: jax.Array, result: PyTree, zero: jax.Array) -> jax.Array:
+def feed_back(argument: jax.Array, result: ArrayTree, zero: jax.Array) -> jax.Array:
     """`argument` with `zero` x (one element of `result`) added to its first element. `zero`: a scalar 0."""
     # One element is enough: a compiled result is computed as a whole, and its other elements are carried along.
     one = jax.tree.leaves(result)[0].ravel()[0]
@@ -84,11 +86,11 @@ def feed_back(argument: jax.Array, result: PyTree, zero: jax.Array) -> jax.Array
     return argument.at[(0,) * argument.ndim].add((zero.astype(one.dtype) * one).astype(argument.dtype))
 
 
-def loop(step: Callable[[PyTree, PyTree], tuple[PyTree, None]]) -> Callable[[PyTree, PyTree, Any], PyTree]:
+def loop(step: Callable[[State, Batch], tuple[State, None]]) -> Callable[[State, Batch, jax.Array], State]:
     """(state, batch, count) -> the state after `count` steps, in one program."""
 
     # As a constant, each count would be another program, and XLA could unroll the loop.
-    def iterate(state: PyTree, batch: PyTree, count: Any) -> PyTree:
+    def iterate(state: State, batch: Batch, count: jax.Array) -> State:
         return jax.lax.fori_loop(0, count, lambda _, carried: step(carried, batch)[0], state)
 
     return iterate
@@ -109,8 +111,8 @@ def lengths(workload: CollectiveWorkload, n: int) -> tuple[int, int]:
     return count, count // n if workload.op == "reduce_scatter" else count
 
 
-def resident_bytes(workload: CollectiveWorkload, places: int, n: int, platform: str) -> int:
-    """An upper bound on the bytes that `places` devices in groups of `n` hold: carried buffers and scratch memory."""
+def resident_bytes(workload: CollectiveWorkload, devices: int, n: int, platform: str) -> int:
+    """An upper bound on the bytes that `devices` in groups of `n` hold: carried buffers and scratch memory."""
     argument, result = lengths(workload, n)
     carried = argument + result
     if workload.op == "broadcast" and not has_broadcast(platform):
@@ -118,7 +120,7 @@ def resident_bytes(workload: CollectiveWorkload, places: int, n: int, platform: 
     scratch = 2 * result if workload.op == "all_to_all" else 0
     if platform == "cpu" and workload.dtype == "bfloat16":  # computed in float32, see docs/metrics
         scratch = 2 * carried
-    return places * (carried + scratch) * jnp.dtype(workload.dtype).itemsize
+    return devices * (carried + scratch) * jnp.dtype(workload.dtype).itemsize
 
 
 def has_broadcast(platform: str) -> bool:
@@ -133,7 +135,9 @@ def instruction(op: str, platform: str) -> str:
     return {"ppermute": "collective-permute"}.get(op, op.replace("_", "-"))
 
 
-def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: tuple[int, ...], axis: str) -> Chain:
+def build(
+    workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: tuple[int, ...], axis: str
+) -> Chain[tuple[jax.Array, ...], tuple[jax.Array]]:
     """The collective over the groups along `axis` of a mesh of `mesh_shape`, made of the first `devices`.
 
     state = (argument, ..., result), one shard for each device; batch = (zero,).
@@ -163,15 +167,15 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
         out = collective(sent)
         return (feed_back(x, out, zero), sent, out), None
 
-    def draw(seed: int) -> tuple[PyTree, PyTree]:
-        drawn = (drawn_values(seed, (place,), 0, argument, dtype, largest) for place in range(len(devices)))
+    def draw(seed: int) -> tuple[tuple[jax.Array, ...], tuple[jax.Array]]:
+        drawn = (drawn_values(seed, (position,), 0, argument, dtype, largest) for position in range(len(devices)))
         x = _shards(split, devices, drawn, argument)
         # The step donates its state, so the first one has room for the results.
         empty = [np.zeros(length, dtype) for length in ([argument] if masked else []) + [result]]
         others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in empty]
         return (x, *others), (multihost.put(np.zeros((), np.float32), whole),)
 
-    def avals() -> tuple[PyTree, PyTree]:
+    def avals() -> tuple[ArrayTree, ArrayTree]:
         sizes = [argument, *([argument] if masked else []), result]
         state = tuple(jax.ShapeDtypeStruct((len(devices) * size,), dtype, sharding=split) for size in sizes)
         return state, (jax.ShapeDtypeStruct((), np.float32, sharding=whole),)
@@ -179,7 +183,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
     def zeros(seed: int) -> float:
         """The share of zeros in all arguments, from one period of each."""
         length = min(argument, PERIOD)  # the values repeat after that
-        drawn = [drawn_values(seed, (place,), 0, length, dtype, largest) for place in range(len(devices))]
+        drawn = [drawn_values(seed, (position,), 0, length, dtype, largest) for position in range(len(devices))]
         return float(np.mean(np.stack(drawn) == 0))
 
     specs = PartitionSpec(axes), PartitionSpec()
@@ -226,23 +230,23 @@ def _count_wrong_on_devices(
     op: str, result: jax.Array, mesh: jax.sharding.Mesh, axis: str, seed: int, largest: int
 ) -> int:
     """The number of wrong values on this process's devices."""
-    place_of = {device: place for place, device in enumerate(mesh.devices.flat)}
-    shards = {place_of[shard.device]: shard for shard in result.addressable_shards}
+    position_of = {device: position for position, device in enumerate(mesh.devices.flat)}
+    shards = {position_of[shard.device]: shard for shard in result.addressable_shards}
     wrong = 0
     for members in groups(tuple(mesh.shape.values()), axis):
-        for rank, place in enumerate(members):
-            if place in shards:
-                # `rank` is the place within the group, which decides the part that it gets.
-                expected = segments(op, members, rank, result.size // len(place_of))
-                wrong += count_wrong(np.asarray(shards.pop(place).data), expected, seed, largest)
+        for rank, position in enumerate(members):
+            if position in shards:
+                # `rank` is the position within the group, which decides the part that it gets.
+                expected = segments(op, members, rank, result.size // len(position_of))
+                wrong += count_wrong(np.asarray(shards.pop(position).data), expected, seed, largest)
     return wrong
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a result: the elementwise sum over the devices `places` of their `length` elements from `start` on."""
+    """A part of a result: the sum over the devices at `positions` of their `length` elements from `start` on."""
 
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     start: int
     length: int
 
@@ -257,9 +261,9 @@ def segments(op: str, members: tuple[int, ...], rank: int, length: int) -> list[
     part = length // len(members)
     return {
         "all_reduce": lambda: [Segment(members, 0, length)],
-        "all_gather": lambda: [Segment((place,), 0, part) for place in members],
+        "all_gather": lambda: [Segment((position,), 0, part) for position in members],
         "reduce_scatter": lambda: [Segment(members, rank * length, length)],
-        "all_to_all": lambda: [Segment((place,), rank * part, part) for place in members],
+        "all_to_all": lambda: [Segment((position,), rank * part, part) for position in members],
         "broadcast": lambda: [Segment(members[:1], 0, length)],
         "ppermute": lambda: [Segment((members[rank - 1],), 0, length)],  # rank 0 gets that of the last: index -1
     }[op]()
@@ -276,17 +280,17 @@ def require_exact(op: str, dtype: np.dtype, summands: int) -> int:
 
 
 @functools.lru_cache(maxsize=256)
-def _period(seed: int, place: int, largest: int) -> np.ndarray:
-    drawn = np.random.default_rng([seed, place]).integers(0, largest + 1, PERIOD, np.uint8)
+def _period(seed: int, position: int, largest: int) -> np.ndarray:
+    drawn = np.random.default_rng([seed, position]).integers(0, largest + 1, PERIOD, np.uint8)
     drawn.flags.writeable = False  # cached: all callers share it
     return drawn
 
 
 def drawn_values(
-    seed: int, places: Sequence[int], start: int, length: int, dtype: np.dtype, largest: int
+    seed: int, positions: Sequence[int], start: int, length: int, dtype: np.dtype, largest: int
 ) -> np.ndarray:
-    """Elements start .. start + length of the sum over `places`, in `dtype`. Shape (length,)."""
-    period = np.sum([_period(seed, place, largest) for place in places], axis=0, dtype=np.int64).astype(dtype)
+    """Elements start .. start + length of the sum over `positions`, in `dtype`. Shape (length,)."""
+    period = np.sum([_period(seed, position, largest) for position in positions], axis=0, dtype=np.int64).astype(dtype)
     return np.resize(np.roll(period, -(start % PERIOD)), length)
 
 
@@ -298,7 +302,7 @@ def count_wrong(actual: np.ndarray, expected: list[Segment], seed: int, largest:
     for segment in expected:
         for done in range(0, segment.length, BLOCK):
             length = min(BLOCK, segment.length - done)
-            right = drawn_values(seed, segment.places, segment.start + done, length, actual.dtype, largest)
+            right = drawn_values(seed, segment.positions, segment.start + done, length, actual.dtype, largest)
             wrong += int(np.sum(actual[at : at + length] != right))  # NaN is wrong
             at += length
     return wrong

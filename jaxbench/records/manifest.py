@@ -69,13 +69,18 @@ class Auto(TypedDict, total=False):
 
 
 class PlannedPoint(TypedDict, total=False):
-    """The fields that all points have; those of a step or a case are as in its record."""
+    """The fields that are read here. The others are as in the record of the step or the case."""
 
     point: str
     rounds: Count
     devices: AtLeastOne
     processes: AtLeastOne
     oversubscribed: bool
+    strategy: str  # this and the following: of a step
+    scaling: str
+    global_batch: Count
+    arm: str
+    explains: str
 
 
 class Plan(TypedDict, total=False):
@@ -137,6 +142,7 @@ class Manifest(Machine, total=False):
     plan: Plan
     sessions: list[Session]
     workers: dict[str, Surroundings]  # by their names in records
+    examples: dict[str, Count]  # of a training: in the splits "train" and "test"; absent in older ones
     target: str  # of a run that only compiles
     waiting: list[str]  # sentences about the jobs of a launch that have not ended
     apart: list[str]  # sentences about the machines of its jobs that differ

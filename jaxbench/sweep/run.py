@@ -92,7 +92,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
     settings = parse(experiment, config)
     machine = probe_machine(settings.platform, console)
     machine = launch.all_hosts(followers, machine, experiment, given) if followers else machine
-    config_lib.settle_batch(config, machine["platform"])
+    config_lib.choose_batch(config, machine["platform"])
     settings = dataclasses.replace(settings, batch=config.batch)
     points = plan.make(settings, machine)
     points += [more for feature in features.providing("points") for more in feature.points(settings, points)]

@@ -1,8 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Compares versions with the oldest one, by the rule of `ab`, until the first slow one is known.
 
-WORKDIR/bisect.json     the answer so far: written after each comparison, and read by a second start
-WORKDIR/versions/NAME/  one comparison each: the arms of `ab`, or pairs.jsonl of a program
+bisect.json     the answer so far: written after each comparison, and read by a second start
+versions/NAME/  one comparison each: the arms of `ab`, or pairs.jsonl of a program
 """
 
 from __future__ import annotations

@@ -15,20 +15,24 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.extend import core
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 
 from jaxbench import discovery
-from jaxbench.core.program import Program, TrainState
+from jaxbench.core.program import Program, Shardings, TrainState
+from jaxbench.core.workload import Batch
 from jaxbench.errors import UserError
 from jaxbench.measure.compile_report import with_sharding
 from jaxbench.parallel import multihost
 from jaxbench.workloads.jaxprs import equations, inner
-from jaxbench.workloads.own_step import OwnStep, PyTree, StepWorkload
+from jaxbench.workloads.own_step import OwnStep, StepWorkload
 
+T = TypeVar("T")
 AXIS = "devices"  # of the mesh of a step that names no mesh of its own
 # Primitives of jaxprs: draws of random numbers, functions of a part of each array, and what takes most of a step.
 DRAWS = ("random_bits", "threefry2x32", "rng_bit_generator", "rng_uniform")
@@ -54,14 +58,14 @@ class Leaves:
     travel as plain numbers. numbers: whether Python numbers become arrays.
     """
 
-    tree: PyTree
+    tree: jax.tree_util.PyTreeDef
     paths: tuple[str, ...]
-    constants: Mapping[str, PyTree]
-    keys: Mapping[str, PyTree]
+    constants: Mapping[str, object]
+    keys: Mapping[str, Any]
     numbers: bool = True
 
     @classmethod
-    def of(cls, tree: PyTree, *, numbers: bool = True) -> Leaves:
+    def of(cls, tree: object, *, numbers: bool = True) -> Leaves:
         found, structure = jax.tree_util.tree_flatten_with_path(tree)
         paths = [jax.tree_util.keystr(path, simple=True, separator="/") or "state" for path, _ in found]
         # {"a/b": x, "a": {"b": y}} has two leaves of one name.
@@ -73,21 +77,21 @@ class Leaves:
         keys = {path: jax.random.key_impl(leaf) for path, leaf in leaves.items() if _is_key(leaf)}
         return cls(structure, tuple(paths), constants, keys, numbers)
 
-    def arrays(self, tree: PyTree) -> dict[str, PyTree]:
+    def arrays(self, tree: object) -> Batch:
         """The arrays of a tree with this structure, by path."""
         leaves = dict(zip(self.paths, jax.tree.leaves(tree), strict=True))
         arrays = {path: leaf for path, leaf in leaves.items() if path not in self.constants}
         arrays |= {path: jax.random.key_data(arrays[path]) for path in self.keys}
         return {path: x if isinstance(x, jax.Array) else jnp.asarray(x) for path, x in arrays.items()}
 
-    def whole(self, arrays: Mapping[str, PyTree]) -> PyTree:
+    def whole(self, arrays: Mapping[str, jax.Array]) -> Any:
         """The tree with these arrays."""
         keys = {path: jax.random.wrap_key_data(arrays[path], impl=impl) for path, impl in self.keys.items()}
         leaves = {**self.constants, **arrays, **keys}
         return jax.tree.unflatten(self.tree, [leaves[path] for path in self.paths])
 
 
-def _is_key(leaf: PyTree) -> bool:
+def _is_key(leaf: object) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
@@ -96,16 +100,16 @@ class OwnProgram(Program):
     """A Program of a user's step.
 
     Attributes:
-      own: what `make` returned. state_leaves: of its state. place: where `make` begins, for sentences.
+      own: what `make` returned. state_leaves: of its state. origin: where `make` begins, for sentences.
       first: the arrays of the first state before they are placed, as shapes with shardings.
       batch_of: step number -> the arrays of the batch, by path.
     """
 
     own: OwnStep
     state_leaves: Leaves
-    place: str
+    origin: str
     first: TrainState
-    batch_of: Callable[[int], dict[str, PyTree]]
+    batch_of: Callable[[int], Batch]
 
 
 def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int, *, numbers: bool = True) -> OwnProgram:
@@ -113,50 +117,52 @@ def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int, *, 
 
     numbers: whether Python numbers in the state become arrays; they cannot if tracing raises one of `NEEDS_VALUE`.
     """
-    made, place = where(workload.make), f"make(devices, batch) in {where(workload.make)}"
+    made, origin = where(workload.make), f"make(devices, batch) in {where(workload.make)}"
     with discovery.explaining(f"make of {made}", hint):
         own = workload.make([*devices], batch)
     if not isinstance(own, OwnStep):
-        raise UserError(f"{place} returned {type(own).__name__}: return an OwnStep.")
+        raise UserError(f"{origin} returned {type(own).__name__}: return an OwnStep.")
     for name in ("step", "init", "parameters", "context"):
         if not callable(getattr(own, name)):
-            raise UserError(f"{place} gives {name}={getattr(own, name)!r}, which cannot be called: give a function.")
+            raise UserError(f"{origin} gives {name}={getattr(own, name)!r}, which cannot be called: give a function.")
     with discovery.explaining(f"init of {made}", hint), own.context():
-        state = _fresh(own, place)
+        state = _fresh(own, origin)
         batch_0 = own.batch(0) if callable(own.batch) else own.batch
     # A transfer in each step would be timed as a part of it, and `transfer_guard` stops it with a worse message.
-    _require_placed("state", state, place)
-    _require_placed("batch", batch_0, place)
-    _require_rows(batch_0, batch, workload.units_per_example, place)
+    _require_placed("state", state, origin)
+    _require_placed("batch", batch_0, origin)
+    _require_rows(batch_0, batch, workload.units_per_example, origin)
     leaves, batch_leaves = Leaves.of(state, numbers=numbers), Leaves.of(batch_0, numbers=False)
-    mesh = _mesh_of([*leaves.arrays(state).values(), *batch_leaves.arrays(batch_0).values()], devices, place)
-    return _of_leaves(own, leaves, batch_leaves, mesh, place, state)
+    mesh = _mesh_of([*leaves.arrays(state).values(), *batch_leaves.arrays(batch_0).values()], devices, origin)
+    return _of_leaves(own, leaves, batch_leaves, mesh, origin, state)
 
 
-def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, place: str, state: PyTree) -> OwnProgram:
+def _of_leaves(
+    own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, origin: str, state: object
+) -> OwnProgram:
     # By identity: `parameters` returns a part of the state in a structure of its own.
     compared = {id(leaf) for leaf in jax.tree.leaves(own.parameters(state))}
     originals = dict(zip(leaves.paths, jax.tree.leaves(state), strict=True))
     names = {path for path, leaf in originals.items() if id(leaf) in compared} - {*leaves.constants}
     counter = NamedSharding(mesh, PartitionSpec())
 
-    def batch_of(step: int) -> dict[str, PyTree]:
+    def batch_of(step: int) -> Batch:
         return batch_leaves.arrays(own.batch(step) if callable(own.batch) else own.batch)
 
-    def packed(step: PyTree, arrays: dict[str, PyTree]) -> TrainState:
+    def packed(step: jax.Array, arrays: Batch) -> TrainState:
         # Without names, as if `parameters` makes copies, all arrays are compared.
         params = {path: x for path, x in arrays.items() if not names or path in names}
         others = {path: x for path, x in arrays.items() if path not in params}
         return TrainState(step, params, (), others, ())  # type: ignore[arg-type]
 
-    def step(state: TrainState, batch: dict[str, PyTree]) -> tuple[TrainState, PyTree]:
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, object]:
         given = {**state.params, **state.opt_state}
         returned = own.step(leaves.whole(given), batch_leaves.whole(batch))
         if not (isinstance(returned, tuple) and len(returned) == 2):
             kind = f"{len(returned)} values" if isinstance(returned, tuple) else type(returned).__name__
-            raise UserError(f"the step of {place} returned {kind}, not (state, metrics): wrap it in a function.")
+            raise UserError(f"the step of {origin} returned {kind}, not (state, metrics): wrap it in a function.")
         new, metrics = returned
-        arrays = _chained(leaves, given, new, place)
+        arrays = _chained(leaves, given, new, origin)
         # Metrics may be any object; only numbers can leave a compiled step.
         shown = [x for x in jax.tree.leaves(metrics) if isinstance(x, jax.Array | np.ndarray | int | float)]
         named = metrics if isinstance(metrics, dict) and len(shown) == len(jax.tree.leaves(metrics)) else shown
@@ -164,7 +170,7 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
 
     def init(key: jax.Array) -> TrainState:
         with context():
-            arrays = leaves.arrays(_fresh(own, place))
+            arrays = leaves.arrays(_fresh(own, origin))
         return packed(multihost.put(np.int32(0), counter), arrays)
 
     context = own.context
@@ -172,24 +178,24 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
     return OwnProgram(
         mesh=mesh,
         init=init,
-        # keep_unused: `settled` compares the input sharding of every array of the state with its output sharding.
+        # keep_unused: `placed_as_compiled` compares the sharding of every array of the state going in and coming out.
         step=jax.jit(step, donate_argnums=0 if own.donate else (), keep_unused=True),
         put=lambda _: batch_of(0),
         enter=context,
         avals=lambda: (first, jax.tree.map(aval, batch_of(0))),
         own=own,
         state_leaves=leaves,
-        place=place,
+        origin=origin,
         first=first,
         batch_of=batch_of,
     )
 
 
-def _fresh(own: OwnStep, place: str) -> PyTree:
+def _fresh(own: OwnStep, origin: str) -> Any:
     """A state of `init`. Raises UserError if its arrays are, or are made from, arrays that a step has donated."""
     # `jax.device_put` of an array that lies there already makes no copy, so donating the result deletes both.
     donated = UserError(
-        f"init of {place} returns arrays again that a step has donated, or makes them with jax.device_put, which may "
+        f"init of {origin} returns arrays again that a step has donated, or makes them with jax.device_put, which may "
         "not copy: make the state inside of init, or give donate=False."
     )
     try:
@@ -209,9 +215,9 @@ def aval(x: jax.Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding, weak_type=x.weak_type)
 
 
-def _chained(leaves: Leaves, given: Mapping[str, PyTree], new: PyTree, place: str) -> dict[str, PyTree]:
+def _chained(leaves: Leaves, given: Mapping[str, jax.Array], new: object, origin: str) -> Batch:
     """The arrays of the new state. Raises UserError if the next step could not take it."""
-    before = f"the step of {place} cannot be chained: it returns"
+    before = f"the step of {origin} cannot be chained: it returns"
     if (structure := jax.tree.structure(new)) != leaves.tree:
         there, more = Leaves.of(new, numbers=leaves.numbers).paths, f"the structure {str(structure)[:120]}"
         lost, extra = ([p for p in a if p not in b] for a, b in ((leaves.paths, there), (there, leaves.paths)))
@@ -234,17 +240,17 @@ def _chained(leaves: Leaves, given: Mapping[str, PyTree], new: PyTree, place: st
     return arrays
 
 
-def _require_placed(what: str, tree: PyTree, place: str) -> None:
+def _require_placed(what: str, tree: object, origin: str) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         if isinstance(leaf, np.ndarray):
             name = jax.tree_util.keystr(path, simple=True, separator="/")
             raise UserError(
-                f"the {what} of {place} has a NumPy array{f' at {name!r}' if name else ''}, which every step would "
+                f"the {what} of {origin} has a NumPy array{f' at {name!r}' if name else ''}, which every step would "
                 "send to the devices again: place it with jax.device_put(array, sharding)."
             )
 
 
-def _require_rows(tree: PyTree, batch: int, units: int, place: str) -> None:
+def _require_rows(tree: object, batch: int, units: int, origin: str) -> None:
     """Raises UserError if no array of the batch has as many rows as examples were asked for.
 
     The rows may have further axes: of devices, as under `pmap`, and of micro-batches. units: of an example, such as its
@@ -270,7 +276,7 @@ def _require_rows(tree: PyTree, batch: int, units: int, place: str) -> None:
     )
     name = jax.tree_util.keystr(path, simple=True, separator="/") or "batch"
     raise UserError(
-        f"the batch of {place} has '{name}' with the shape {list(widest.shape)}, but {batch} examples were asked for: "
+        f"the batch of {origin} has '{name}' with the shape {list(widest.shape)}, but {batch} examples were asked for: "
         "give as many rows as the argument `batch` says, or each step is counted with examples that it does not have."
     )
 
@@ -280,16 +286,16 @@ def _is_whole(x: jax.Array, dim: int) -> bool:
     return x.sharding.shard_shape(x.shape)[dim] == x.shape[dim]
 
 
-def _mesh_of(arrays: Sequence[jax.Array], devices: Sequence[jax.Device], place: str) -> Mesh:
+def _mesh_of(arrays: Sequence[jax.Array], devices: Sequence[jax.Device], origin: str) -> Mesh:
     """The mesh of the arrays on most devices. Raises UserError if it does not have all devices."""
     shardings = sorted((x.sharding for x in arrays), key=lambda s: -len(s.device_set))
     if not shardings:
-        raise UserError(f"the state and the batch of {place} have no array.")
+        raise UserError(f"the state and the batch of {origin} have no array.")
     widest = next(x for x in arrays if x.sharding is shardings[0])
     order = [*shardings[0].devices_indices_map(widest.shape)]  # as programs number them
     if len(order) < len(devices):
         raise UserError(
-            f"{place} puts the state and the batch on {len(order)} of {len(devices)} devices: build the mesh from the "
+            f"{origin} puts the state and the batch on {len(order)} of {len(devices)} devices: build the mesh from the "
             "argument `devices`."
         )
     meshes = [s.mesh for s in shardings if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)]
@@ -308,7 +314,7 @@ def hint(error: Exception) -> str:
     return ""
 
 
-def settled(program: OwnProgram, compiled: PyTree) -> tuple[OwnProgram, bool]:
+def placed_as_compiled(program: OwnProgram, compiled: Any) -> tuple[OwnProgram, bool]:
     """(the program with state and batch placed as its executable wants, whether it must be compiled again for that).
 
     Raises UserError if a state comes back with another sharding than it went in with.
@@ -322,7 +328,7 @@ def settled(program: OwnProgram, compiled: PyTree) -> tuple[OwnProgram, bool]:
         if not same and x.sharding is not None:
             name = path[-1].key if hasattr(path[-1], "key") else str(path[-1])
             raise UserError(
-                f"the step of {program.place} cannot be chained: '{name}' goes in as {spec(goes_in)} and comes out as "
+                f"the step of {program.origin} cannot be chained: '{name}' goes in as {spec(goes_in)} and comes out as "
                 f"{spec(comes_out)}, so a second call would compile again: constrain it in the step with "
                 "jax.lax.with_sharding_constraint, or place it so in init."
             )
@@ -331,10 +337,10 @@ def settled(program: OwnProgram, compiled: PyTree) -> tuple[OwnProgram, bool]:
     state_on = jax.tree.unflatten(jax.tree.structure(first), shardings)
     state, init, batch_of = with_sharding(first, state_on), program.init, program.batch_of
 
-    def placed(tree: PyTree, on: PyTree) -> PyTree:
+    def placed(tree: T, on: Shardings) -> T:
         return jax.tree.map(lambda x, s: x if x.committed and x.sharding == s else multihost.put(x, s), tree, on)
 
-    settled = dataclasses.replace(
+    new = dataclasses.replace(
         program,
         first=state,
         init=lambda key: placed(init(key), state_on),
@@ -342,14 +348,14 @@ def settled(program: OwnProgram, compiled: PyTree) -> tuple[OwnProgram, bool]:
         batch_of=lambda step: placed(batch_of(step), batch_in),
         avals=lambda: (state, with_sharding(batch_of(0), batch_in)),
     )
-    return settled, again
+    return new, again
 
 
 def parameters(program: OwnProgram) -> int:
     """How many numbers the parameters have. Under `pmap` each array has a leading axis of copies, which count once."""
     count, arrays = program.mesh.size, program.first.params.values()
 
-    def has_row_each(x: PyTree) -> bool:
+    def has_row_each(x: jax.Array | jax.ShapeDtypeStruct) -> bool:
         """Whether each device holds one row of an array."""
         # A sharded parameter may happen to have as many rows as devices, so the batch must look like this, too.
         return x.shape[:1] == (count,) and x.sharding is not None and x.sharding.shard_shape(x.shape)[0] == 1
@@ -358,7 +364,7 @@ def parameters(program: OwnProgram) -> int:
     return sum(x.size for x in arrays) // (count if mapped else 1)
 
 
-def spec(sharding: PyTree) -> str:
+def spec(sharding: Sharding) -> str:
     if not isinstance(sharding, NamedSharding):
         return str(sharding)
     axes = [*sharding.spec]
@@ -374,7 +380,7 @@ def require_same_each_time(program: OwnProgram) -> None:
     first, second = ({path: digest({path: x}) for path, x in {**s.params, **s.opt_state}.items()} for s in states)
     if changed := [path for path in first if first[path] != second[path]]:
         raise UserError(
-            f"init of {program.place} gives other values at its second call ('{changed[0]}'): seed its random numbers "
+            f"init of {program.origin} gives other values at its second call ('{changed[0]}'): seed its random numbers "
             "in init, so that all runs start alike."
         )
     step, given = program.step.__wrapped__, (program.first, program.batch_of(0))
@@ -384,24 +390,24 @@ def require_same_each_time(program: OwnProgram) -> None:
         one, other = (jax.jit(lambda *args: step(*args)).trace(*given).jaxpr for _ in range(2))
     if line := _compiles_each_time(one.jaxpr, other.jaxpr):
         raise UserError(
-            f"the step of {program.place} makes a new jitted function in each call, so each step compiles ({line}): "
+            f"the step of {program.origin} makes a new jitted function in each call, so each step compiles ({line}): "
             "call jax.jit once, outside of the step."
         )
     if _values(one) != _values(other):
         raise UserError(
-            f"the step of {program.place} traces to another program at its second call: a Python value, such as a "
+            f"the step of {program.origin} traces to another program at its second call: a Python value, such as a "
             "counter or a NumPy draw, changes in it; keep that in the state as an array."
         )
 
 
-def _values(closed: PyTree) -> tuple[str, list[bytes]]:
+def _values(closed: core.ClosedJaxpr) -> tuple[str, list[bytes]]:
     """What the trace computes: its text and its constants."""
     # Without the addresses of Python functions, which differ between traces of the same step.
     text = re.sub(r" at 0x[0-9a-f]+", "", str(closed.jaxpr))
     return text, [np.asarray(x).tobytes() for x in closed.consts if not _is_key(x)]
 
 
-def _compiles_each_time(one: PyTree, other: PyTree) -> str:
+def _compiles_each_time(one: core.Jaxpr, other: core.Jaxpr) -> str:
     """The line of a jitted function that is new at each call and has the work of the step; "" if there is none."""
     pairs = [(a, b) for a, b in zip(one.eqns, other.eqns, strict=False) if a.primitive.name in ("pjit", "jit")]
     if any(_has_products(a) for a in one.eqns if a.primitive.name not in ("pjit", "jit")):
@@ -412,16 +418,16 @@ def _compiles_each_time(one: PyTree, other: PyTree) -> str:
     return line_of(fresh[0]) or f"the function '{fresh[0].params.get('name', '')}'"
 
 
-def _has_products(equation: PyTree) -> bool:
+def _has_products(equation: core.JaxprEqn) -> bool:
     if equation.primitive.name in PRODUCTS:
         return True
     return any(each.primitive.name in PRODUCTS for body, _ in inner(equation) for each in equations(body))
 
 
-def line_of(equation: PyTree) -> str:
+def line_of(equation: core.JaxprEqn) -> str:
     """ "'mine.py', line 12": the last line of the user's files that made an equation; "" if there is none."""
     trace = equation.source_info.traceback
-    frames = trace.frames if trace is not None else ()
+    frames: Sequence[Any] = trace.frames if trace is not None else ()
     return next((f"'{f.file_name}', line {f.line_num}" for f in frames if discovery.is_theirs(f.file_name)), "")
 
 

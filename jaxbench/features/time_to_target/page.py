@@ -188,9 +188,10 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     trained = trainings.read_trained(folder)
     curves = analysis.curves(trained)
     config = RunFolder(folder).config()
-    title = f"{config.get('experiment', folder.name)}: steps and time to a target"
+    title = _title(folder)
     files = canvas.render(lambda: draw_targets(curves, title=title), canvas.look_of(config, look))
-    made = _page(folder, title, trained, curves, files)
+    pictures = [Picture(name=draw_targets.name, svg=files["svg"], caption=draw_targets.caption)] if files else []
+    made = page_of(folder, trained, pictures)
     write_atomic(folder / CSV, to_csv(_FILE, trained))
     canvas.write(files, folder / "figures", draw_targets.name)
     write_atomic(folder / PAGE, page.render(made))
@@ -199,10 +200,13 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
         console.print(f"\nPage, figure and table: {folder / PAGE}", highlight=False, soft_wrap=True)
 
 
-def _page(
-    folder: Path, title: str, trained: Sequence[Trained], curves: Sequence[Curve], files: dict[str, bytes]
-) -> Page:
-    pictures = [Picture(name=draw_targets.name, svg=files["svg"], caption=draw_targets.caption)] if files else []
+def _title(folder: Path) -> str:
+    return f"{RunFolder(folder).config().get('experiment', folder.name)}: steps and time to a target"
+
+
+def page_of(folder: Path, trained: Sequence[Trained], pictures: Sequence[Picture] = ()) -> Page:
+    """The page of the trainings in `folder`."""
+    curves = analysis.curves(trained)
     places = [place for curve in curves for place in curve.places]
     sections = []
     # A mean with a censored seed is only a lower limit, and a reader must know that before comparing batches.
@@ -213,7 +217,7 @@ def _page(
         sections.append(Section("The grid of the tuned learning rates", tried, Purpose.NOTE, DEFINITION))
     return Page(
         name=folder.name,
-        heading=title,
+        heading=_title(folder),
         headlines=[sentence for curve in curves for sentence in (_knee(curve), *_seconds(curve))],
         pictures=pictures,
         table=fill(_COLUMNS, places, group=lambda place: (place.model, place.rule, place.devices)),

@@ -29,7 +29,7 @@ from jaxbench import parallel
 from jaxbench.analysis import step_work
 from jaxbench.analysis.step_work import BEYOND, Stated
 from jaxbench.core.program import Program
-from jaxbench.core.workload import PyTree, TrainWorkload
+from jaxbench.core.workload import TrainWorkload
 from jaxbench.digits import size
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
@@ -281,7 +281,7 @@ def attempt(bench: Bench[ModelSteps], placed: Fields, *, watch: bool = False) ->
         loaded = dataclasses.replace(program, init=lambda key: program.load(start))
         batch = bench.source.batch(point)
         checks = proof.verdicts(point, 1, loaded, compiled, batch)
-        checks = first_step.explained(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
+        checks = first_step.diagnosed(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
         work = bench.steps.work(dataclasses.replace(built, program=loaded), batch) if watch else None
     beyond = bench.source.facts(workload)
     return Tried(
@@ -311,5 +311,5 @@ def _state_bytes(program: Program, key: jax.Array) -> int:
     return sum(math.prod(sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf, sharding in placed)
 
 
-def _numbers(tree: PyTree) -> int:
+def _numbers(tree: object) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(tree))

@@ -21,7 +21,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.workload import PyTree
 from jaxbench.workloads import data
 from jaxbench.workloads.cases import Array, KernelWorkload
 from jaxbench.workloads.data import text
@@ -32,7 +31,7 @@ SEEDS = 3  # the number of steps to a target varies with the seed, and Student's
 MOMENTUM = 0.9
 STEPS = 2000  # limit for reaching the target
 EVALUATED = 350  # test rows, of about 360 of the digits
-Parameters = tuple[Any, ...]
+Parameters = tuple[Any, ...]  # arrays of NumPy or of JAX
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +43,7 @@ class Recipe:
     """
 
     job: str
-    numpy: tuple[Callable[..., PyTree], Callable[..., PyTree]]
+    numpy: tuple[Callable[..., np.ndarray], Callable[..., tuple[np.ndarray, ...]]]
     jax: Callable[..., jax.Array]
     data: Callable[[], Sequence[np.ndarray]]
     rows: int
@@ -139,27 +138,27 @@ def _arguments(recipe: Recipe, seed: int) -> tuple[Array, ...]:
     """The arguments: initial parameters; training and test inputs and labels; the rows of each batch (STEPS, batch)."""
     *given, inputs, _ = versus.JOBS[recipe.job].arrays(1)  # of one row, for the shapes
     first = [
-        Array(array.shape, draw=functools.partial(_first, seed, place, array.scale))
-        for place, array in enumerate(given[: recipe.parameters])
+        Array(array.shape, draw=functools.partial(_first, seed, index, array.scale))
+        for index, array in enumerate(given[: recipe.parameters])
     ]
     counts = (recipe.rows, recipe.rows, EVALUATED, EVALUATED)
-    shapes = [(count, *(inputs.shape[1:] if not place % 2 else ())) for place, count in enumerate(counts)]
+    shapes = [(count, *(inputs.shape[1:] if not index % 2 else ())) for index, count in enumerate(counts)]
     known = [
-        Array(shape, "int32" if place % 2 else inputs.dtype, draw=functools.partial(_part, recipe, place))
-        for place, shape in enumerate(shapes)
+        Array(shape, "int32" if index % 2 else inputs.dtype, draw=functools.partial(_part, recipe, index))
+        for index, shape in enumerate(shapes)
     ]
     batches = Array((STEPS, recipe.batch), "int32", draw=functools.partial(_batches, seed, recipe.rows))
     return (*first, *known, batches)
 
 
-def _first(seed: int, place: int, scale: float, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+def _first(seed: int, index: int, scale: float, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """An initial parameter."""
     # A bias is small, but not zero: arguments of zeros would be refused.
-    return (scale if len(shape) > 1 else 0.01) * np.random.default_rng([seed, place]).standard_normal(shape)
+    return (scale if len(shape) > 1 else 0.01) * np.random.default_rng([seed, index]).standard_normal(shape)
 
 
-def _part(recipe: Recipe, place: int, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    return recipe.data()[place][: shape[0]]
+def _part(recipe: Recipe, index: int, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return recipe.data()[index][: shape[0]]
 
 
 def _batches(seed: int, rows: int, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -185,18 +184,25 @@ def _by_hand(recipe: Recipe, *arrays: np.ndarray) -> Callable[[], np.ndarray]:
 
 
 @functools.cache
-def _programs(op: str) -> tuple[Callable[..., PyTree], Callable[..., PyTree]]:
+def _programs(op: str) -> tuple[jax.stages.Wrapped, jax.stages.Wrapped]:
     """The update and the accuracy, jitted once in a process, so every round uses the same programs."""
     recipe = RECIPES[op]
     gradients = versus.gradients(recipe.jax, recipe.parameters)
 
-    def update(parameters: Parameters, speed: Parameters, x: PyTree, label: Any, batches: PyTree, step: Any) -> PyTree:
+    def update(
+        parameters: Parameters,
+        speed: Parameters,
+        x: jax.Array,
+        label: jax.Array,
+        batches: jax.Array,
+        step: jax.Array,
+    ) -> tuple[Parameters, Parameters]:
         rows = batches[step]
         found = gradients(*parameters, x[rows], label[rows])
         speed = jax.tree.map(lambda v, g: MOMENTUM * v + g, speed, found)
         return jax.tree.map(lambda p, v: p - recipe.rate * v, parameters, speed), speed
 
-    def accuracy(parameters: Parameters, test: Any, answers: Any) -> jax.Array:
+    def accuracy(parameters: Parameters, test: jax.Array, answers: jax.Array) -> jax.Array:
         return jnp.mean(recipe.jax(*parameters, test).argmax(1) == answers)
 
     return jax.jit(update), jax.jit(accuracy)
