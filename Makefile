@@ -19,7 +19,7 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
 # special to make or to the shell.
-variables := A ACROSS ARGS B CARD DOCS ENGINE EXP FILTER FROM ID K LAUNCH NAME PRESET QUARTER RUN TABLE TARGET TO WORKDIR
+variables := A ACROSS ARGS B CARD DOCS ENGINE EXP FILTER FROM ID K LAUNCH NAME OF PRESET QUARTER RUN TABLE TARGET TO WORKDIR
 $(foreach name,$(variables),$(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
 export $(variables) JOBS PYTHON VENV
 export VARIABLES := $(variables) JOBS PYTHON VENV
@@ -28,7 +28,7 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run forecast advise try train launch new machine first-run paper gallery report compare ab bisect audit calibrate baseline check card cards repro doctor list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
+.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare ab bisect audit calibrate baseline check card cards repro doctor cache list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -96,11 +96,17 @@ cards: $(runtime)  ## show all cards as one table and one figure: make cards FIL
 repro: $(runtime)  ## measure a card again: is the result within 20 %? make repro CARD=cards/....json
 	@$(app) repro --card="$$CARD" $(if $(WORKDIR),--workdir="$$WORKDIR")
 
+figures: $(develop)  ## draw every committed figure again from its records, and say which can be read without their page
+	@exec "$$VENV/bin/python" -c "$$WITH_ARGS" benchmarks.figures --draw
+
 doctor: $(runtime)  ## is this machine fit to measure on?
 	@$(app) doctor
 
-list: $(runtime)  ## list the experiments and presets
-	@$(app) list
+cache: $(runtime)  ## show the compiled programs that are kept; ARGS=--clear removes them
+	@$(app) cache
+
+list: $(runtime)  ## list the experiments and presets: make list, or OF=strategies|levers|targets|papers|templates
+	@$(app) list $(if $(OF),"$$OF")
 
 # `-m ""` overrides the `-m "not full"` of pyproject.toml.
 test: $(develop)  ## test every guarantee once, in a few minutes; K=word: all tests with this word in their name

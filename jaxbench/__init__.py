@@ -21,7 +21,7 @@ _API = {
     "compare": "jaxbench.api.calls",
     "export": "jaxbench.api.exports",
     "forecast": "jaxbench.api.calls",
-    "load": "jaxbench.api.results",
+    "load": "jaxbench.api.load",
     "log": "jaxbench.api.exports",
     "machine": "jaxbench.api.calls",
     "run": "jaxbench.api.calls",

@@ -39,7 +39,7 @@ def parse(argv: list[str]) -> list[str]:
     """
     argv, after = _split(argv)
     if any(re.fullmatch("-h|--?help(full|short|xml)?", word) for word in argv):
-        argv = [argv[0], "help"]
+        argv = [argv[0], "help", *[word for word in argv[1:] if not word.startswith("-")][:1]]
     if "--version" in argv:
         argv = [argv[0], "version"]
     if completion := [word for word in argv if re.match(r"--install[-_]completion(=|$)", word)]:

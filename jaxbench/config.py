@@ -37,6 +37,7 @@ SETS, LEAST_SETS = 4, 3
 LIVE_SETS = 6
 BUDGET_S = 32.0  # seconds for rounds: in `make run EXP=cnn` on two cores, all the rest takes longer
 MAX_SEED = 2**32 - 1  # a key has 32 bits; larger seeds repeat the keys of smaller seeds or fail
+CACHED, FRESH = "cached", "fresh"  # of measure.compile
 FIXED = ("experiment", "measures")  # fields that the command line cannot set
 _UNTYPED = {
     type(None): "its default, None, has no type: write config_dict.placeholder(str), for example,",
@@ -199,6 +200,7 @@ class _Measured:
     processes: int | None = setting("measure.processes", AUTO, integer_or_auto(1, 10_000, like=5), mixed=True)
     blocks: int = setting("measure.blocks", 1, integer(1, 1_000))  # timed blocks in each round of a point
     block_s: float = setting("measure.block_s", 0.05, positive)  # the minimum length of a block
+    compile: str = setting("measure.compile", CACHED, one_of(CACHED, FRESH))  # load compiled programs, or compile anew
     allocator: str = setting(
         "measure.allocator", allocators.SYSTEM, allocator
     )  # of the processes that measure, or a library

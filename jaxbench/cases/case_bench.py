@@ -180,6 +180,7 @@ class CaseBench:
             wrong=wrong,
             launch_s=launch_s,
             compile_s=facts.compile_s,
+            compile_recorded=facts.compile_recorded,
             compiler_flops=facts.flops,
             compiler_bytes=facts.bytes,
             temp_bytes=facts.temp_bytes,

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 STEPS = ("step", "step_s", "throughput")  # metrics of steps
 PAIR_ROUNDS = 15  # measuring them takes about as long as starting and preparing two processes
 
-flags.DEFINE_float("budget_s", 600.0, "ab: seconds after which no new pair of processes starts.")
+flags.DEFINE_float(
+    "budget_s", 600.0, "ab: seconds after which no new pair of processes starts. bisect: the same, of each comparison."
+)
 
 
 def prepare(config: ConfigDict) -> None:
@@ -50,6 +52,12 @@ VERB = Verb(
     refused=("targets",),
     prepare=prepare,
     answers=True,
+    examples=(
+        'ab cnn --a="--config.strategy=pmap" --b="--config.strategy=jit_auto"',
+        "ab cnn --a=ref:main --b=ref:HEAD",
+        "ab gpt --a=jax==0.10.0 --b=jax==0.10.2",
+        'ab mlp --a="--config.batch=64" --b="--config.batch=128" --metric=throughput --budget_s=120',
+    ),
 )
 
 

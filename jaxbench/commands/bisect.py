@@ -36,6 +36,11 @@ VERB = Verb(
     refused=("targets",),
     prepare=ab_command.prepare,
     answers=True,
+    examples=(
+        "bisect gpt --from=jax==0.9.0 --to=jax==0.10.2",
+        "bisect gpt --from=ref:v1 --to=ref:main --metric=compile",
+        'bisect --run="python my_script.py" --from=jax==0.9.0 --to=jax==0.10.2',
+    ),
 )
 
 

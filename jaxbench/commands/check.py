@@ -25,6 +25,11 @@ VERB = Verb(
     flags=("name", "workdir", "share_machine", "export"),
     required=("name",),
     answers=True,
+    examples=(
+        "check mlp --name=main-mlp",
+        "check cnn --name=release --workdir=results/check",
+        "check mlp --name=main-mlp --share_machine",
+    ),
 )
 
 

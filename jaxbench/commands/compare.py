@@ -30,6 +30,11 @@ VERB = Verb(
     flags=("a", "b", "across", "metric", "margin", "workdir", "export"),
     required=("a", "b"),
     answers=True,
+    examples=(
+        "compare --a=results/a --b=results/b",
+        "compare --a=results/a --b=results/b --metric=throughput --margin=0.05",
+        "compare --a=results/a --b=results/b --across=strategy,mesh.devices",
+    ),
 )
 
 

@@ -25,6 +25,7 @@ VERB = Verb(
     help="complete verbs, experiments and flags in bash, zsh or fish",
     group="about",
     argument="...",
+    examples=("--install-completion", "--install-completion=zsh", "--install-completion=fish"),
 )
 
 

@@ -30,6 +30,11 @@ VERB = Verb(
     argument="experiment",
     flags=("preset", "workdir", "dry_run", "target", "share_machine", "price_per_hour", "export", *OF_A_LAUNCH),
     configured=True,
+    examples=(
+        "run cnn",
+        "run gpt --config.model.preset=small --config.strategy=jit_auto,fsdp",
+        "run path/to/mine.py --preset=smoke --workdir=results/mine",
+    ),
 )
 
 

@@ -42,8 +42,9 @@ from jaxbench.levers import LEVERS, PART
 from jaxbench.records import identity
 from jaxbench.records.machine_profile import MachineProfile
 from jaxbench.records.manifest import Manifest
+from jaxbench.records.preparation import Preparation
 from jaxbench.records.studies import Search
-from jaxbench.report import columns, sentences, table
+from jaxbench.report import columns, preparation, sentences, table
 from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections
 from jaxbench.report.table import Kind, Table, take
@@ -260,6 +261,7 @@ class RunReport:
             "Base": sentences.base_lines(rows) if self.kind == TRAINING else [],
             "Notes": [*self.repairs, *sentences.notes(rows), *(control.sentence for control in self.controls)],
             "Rounds": sentences.of_rounds(self.manifest, self.points(), self.controls, rows),
+            "Preparation": preparation.sentences(self.manifest.get("preparation", Preparation())),
             "Crossings": [*(each.sentence for each in self.crossings), *(each.sentence for each in self.half_rates)],
             "Where the time goes": [split.sentence for split in self.splits],
             "Training to a target": [way.sentence for way in self.ways],
@@ -308,6 +310,7 @@ class RunReport:
             brief=self.brief(),
             definition=self.definition,
             sections=self.sections(),
+            ledger=preparation.ledger(self.manifest.get("preparation", Preparation())),
             folds=self.folds(),
             sources=[("Manifest", self.manifest), ("Config", self.config), *card],
         )

@@ -12,6 +12,7 @@ runs the working tree, and makes the plan and the settings of both arms.
 from __future__ import annotations
 
 import contextlib
+import copy as copy_lib
 import dataclasses
 import math
 import random
@@ -42,6 +43,7 @@ from jaxbench.processes.messages import Prepare, Recorded, Request, Round
 from jaxbench.records.manifest import Manifest
 from jaxbench.sweep import run as runner
 from jaxbench.sweep.progress import format_s, heartbeat
+from jaxbench.sweep.start import Start, programs_of
 from jaxbench.sweep.workers import References, Workers, note_workers
 
 Clock = Callable[[], float]
@@ -146,10 +148,15 @@ class _Arm:
         manifest |= code.manifest(self.asked.machine)
         session = runner.begin_session(self.folder, manifest)  # refuses another machine or other software
         self.job = runner.job_of(self.folder, self.asked, config, experiment, session=session)
+        programs, not_kept = programs_of(config.measure.compile, self.asked.machine)
+        self.job = dataclasses.replace(self.job, programs=programs, not_kept=not_kept)
+        self.notes = (*self.notes, *([not_kept.rstrip(".")] if not_kept else []))
         if copy:
             self.job = dataclasses.replace(self.job, experiment=copy.experiment, source=copy.source)
         if code.environment:
             self.job = dataclasses.replace(self.job, source=code.copy, python=code.python)
+        self.start = Start(self.job)
+        stack.callback(self.start.close)
         rounds = [record for record in self.folder.records() if isinstance(record, schema.RoundRecord)]
         self.pairs = self._finished(rounds)
         self._steps = {record.point: record.steps for record in rounds}
@@ -206,7 +213,10 @@ class _Arm:
 
     def round(self, workers: Workers, point: str, number: int) -> None:
         """Measures a round with the block length of the first pair: blocks of different lengths are not comparable."""
+        begun_s = time.monotonic()
         record = self.ask(workers, point, Round(point=point, round=number, steps=self._steps.get(point)))
+        self.start.ledger.measured_s += time.monotonic() - begun_s
+        self.start.take(workers)
         self._steps[point] = of_kind(schema.RoundRecord, record).steps
 
     def prepare(self, workers: Workers) -> None:
@@ -216,14 +226,16 @@ class _Arm:
             self.references.make(workers, point)
             told = self.references.told(point)
             self.ask(workers, point.point, Prepare(point=point.to_json(), reference=told))
-        note_workers(self.folder, [workers])
+        self.start.take(workers)
+        note_workers(self.folder, [workers], self.start.preparation())
 
     def done(self, pairs: int) -> None:
-        """Writes the number of rounds so far as the planned number, so that the folder counts as a finished run."""
+        """Writes the ledger and the number of rounds so far as the planned one: the folder counts as a finished run."""
         manifest = self.folder.manifest()
         manifest["plan"]["rounds"] = self.rounds * pairs
         for point in manifest["plan"]["points"]:  # a point's own number wins, if the plan has one
             point["rounds"] = self.rounds * pairs
+        manifest["preparation"] = self.start.preparation()
         write_manifest(self.folder.path, manifest)
 
 
@@ -245,6 +257,8 @@ def run(
             for name, code in zip("AB", codes, strict=True):
                 console.print(f"{name} is {code}.", highlight=False, soft_wrap=True)
         arms = []
+        if budget.metric == phases.METRICS["compile"] or any(code != ArmCode() for code in codes):
+            sides = (compiling(sides[0]), compiling(sides[1]))
         for name, side, code in zip("AB", sides, codes, strict=True):
             with _of_arm(name):
                 arms.append(_Arm(name, experiment, side, code, workdir, console, stack))
@@ -257,6 +271,13 @@ def run(
         if arms[0].measured == arms[1].measured:
             console.print("A and B are identical: a difference between them would be a false alarm.")
         return _measure(arms, budget, console, clock, random.Random(int(arms[0].job.config["seed"])))
+
+
+def compiling(side: Side) -> Side:
+    """The side, with each of its processes compiling its programs: a kept program says nothing about the compiler."""
+    config = copy_lib.deepcopy(side.config)
+    config.measure.compile = config_lib.FRESH
+    return dataclasses.replace(side, config=config)
 
 
 def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, order: random.Random) -> Outcome:
@@ -343,7 +364,9 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
         # The threads are the outer context: an interrupt must end the processes first, for the threads wait for them.
         with ThreadPoolExecutor() as threads, ExitStack() as stack:
             # Numbered by pair, because records with one worker name must come from one process.
-            pools = (Workers(arm.job, arm.asked.points, number=number) for arm in group)
+            pools = (
+                Workers(arm.job, arm.asked.points, number=number, programs=arm.start.variables(number)) for arm in group
+            )
             workers = [stack.enter_context(pool) for pool in pools]
             # Prepare both at the same time, unless the block length is still unknown: finding it times a step.
             each = threads.map if all(arm.knows_steps for arm in group) else map

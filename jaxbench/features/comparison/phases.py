@@ -67,7 +67,9 @@ def of_pairs(folder: RunFolder, pairs: int) -> Starts:
 
 
 def _value(record: Prepared, metric: Metric) -> float | None:
-    """None: unknown. A case has only the time to compile."""
+    """None: unknown. A case has only the time to compile. A program from the cache was not compiled in this process."""
+    if metric == METRICS["compile"] and isinstance(record, PointRecord) and record.passport.compile_recorded:
+        return None
     value = getattr(record.passport if isinstance(record, PointRecord) else record, metric.name, None)
     return None if value is None else float(value)
 
