@@ -115,7 +115,7 @@ def trial(kind: str, first: int | None, folder: Path) -> Trial:
         capture_output=True,
         text=True,
     )
-    if done.returncode == 3:
+    if done.returncode not in (0, 1, 2) or not (folder / "out" / "bisect.json").is_file():
         raise SystemExit(done.stderr)
     answer = json.loads((folder / "out" / "bisect.json").read_text())
     named = next((each for each in answer["versions"] if each["name"] == answer["first_slow"]), None)

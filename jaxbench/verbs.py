@@ -55,7 +55,8 @@ flags.DEFINE_string(
 flags.DEFINE_float(
     "margin",
     0.02,
-    "compare, ab, bisect: the largest relative difference that counts as the same. repro: as compare, and 0.2 by default.",
+    "compare, ab, bisect: the largest relative difference that counts as the same. repro: as compare, and 0.2 by "
+    "default.",
 )
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine profile, for its links.")
