@@ -18,6 +18,7 @@ FLOORS = (
     {"discovery", "levers", "jax_import", "ranges"},
     {"command_form"},
     {"machine"},
+    {"environments"},
     {"core"},
     {"hlo"},
     {"config"},
@@ -45,6 +46,7 @@ FEATURES: dict[str, set[str]] = {
     "accept": {"doctor"},  # what the doctor finds on a host decides with its speed
     "ablations": set(),
     "audit": set(),
+    "bisect": {"comparison"},  # each step of a bisection is a comparison
     "cards": {"comparison"},  # a rerun of a card is judged as any comparison of two runs
     "comparison": {"ablations", "training"},  # two runs are compared by their waterfalls, two trainings by their curves
     "doctor": set(),
@@ -65,7 +67,7 @@ WITHOUT_JAX = {
     "accept": {"files", "outcome", "probe", "probes", "reference_rates", "rule", "verdicts"},
     "audit": {"checks", "table", "work"},
     "cards": {"card", "gallery"},
-    "comparison": {"calibration", "comparable", "comparison", "judge", "ratio"},
+    "comparison": {"calibration", "comparable", "comparison", "judge", "phases", "ratio"},
     "exports": {"formats", "markdown", "measure", "mlperf", "quantities", "source", "texts", "trackers"},
     "fixture": {"measured", "plugin", "table"},
     "forecast": {"advice", "estimate", "forecasts", "network", "schedule", "work"},
@@ -80,7 +82,7 @@ OUTSIDE = {
 }
 NO_JAX = {
     *("errors", "digits", "interrupts", "native_log", "command_form", "discovery", "levers", "jax_import", "catalog"),
-    *("hlo", "records", "configs", "features", *WINGS),
+    *("hlo", "records", "configs", "environments", "features", *WINGS),
 }
 CORE_WITHOUT_JAX = {"schema", "same_model", "store"}
 SHAPES = "jaxtyping"  # of arrays of NumPy, too, but only type checkers may need it where jax may be missing
