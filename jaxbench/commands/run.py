@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Mapping
@@ -37,11 +38,7 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     if FLAGS.config.get("measures") != "targets" and not FLAGS.target:
         manifest.begin_probe(FLAGS.config.mesh.platform)  # it runs next to these imports, which take a second, too
     from jaxbench.commands.report import report
-    from jaxbench.core.store import RunFolder
-    from jaxbench.features.comparison import calibration
-    from jaxbench.features.machine_profile.machine_command import add_links, adopt
-    from jaxbench.machine import energy
-    from jaxbench.statistics import looks
+    from jaxbench.machine import power_limits
     from jaxbench.sweep import compile_only
     from jaxbench.sweep import run as runner
 
@@ -58,6 +55,37 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
         return report(workdir, console)
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console, followers) else 1
+    for sentence in power_limits.restore_left():
+        console.print(sentence, style="yellow", highlight=False, soft_wrap=True)
+    limits = power_limits.parse(FLAGS.config.get("power_limit", ""))
+    if limits and followers:
+        raise UserError("--config.power_limit changes the GPUs of this host only: start it without a launcher.")
+    if len(limits) > 1:
+        return max(_limited(experiment, watts, workdir, console) for watts in limits)
+    with power_limits.at(limits[0]) if limits else contextlib.nullcontext():
+        return _measured(experiment, workdir, console, followers)
+
+
+def _limited(experiment: str, watts: float, workdir: Path, console: Console) -> int:
+    """A run at one power limit, in a folder of its own. Returns its exit code."""
+    from jaxbench.machine import power_limits
+
+    FLAGS.config.power_limit = f"{watts:g}"
+    with power_limits.at(watts):
+        return _measured(experiment, workdir / f"{watts:g}W", console, None)
+
+
+def _measured(experiment: str, workdir: Path, console: Console, followers: Followers | None) -> int:
+    """Measures and reports. Returns the exit code."""
+    from jaxbench.commands.report import report
+    from jaxbench.core.store import RunFolder
+    from jaxbench.features.comparison import calibration
+    from jaxbench.features.machine_profile.machine_command import add_links, adopt
+    from jaxbench.machine import energy
+    from jaxbench.statistics import looks
+    from jaxbench.sweep import run as runner
+
+    per_hour = FLAGS.price_per_hour
     before, started = energy.read() if per_hour else {}, time.monotonic()
     runner.run(experiment, FLAGS.config, workdir, console, looks.look, followers)
     used = energy.between(before, energy.read()) if per_hour else {}  # before the report, which uses energy, too
