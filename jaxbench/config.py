@@ -402,7 +402,7 @@ def compose(
     own = _own(experiment, module)
     change = "for_training" if training else "tiny" if tiny and getattr(preset, "TINY", False) else ""
     if change and hasattr(module, change):
-        with discovery.explained(module):
+        with discovery.explaining_file(module):
             own = getattr(module, change)(own)
     config = defaults(own.get("measures", ""))
     config.experiment = experiment
@@ -413,7 +413,7 @@ def compose(
             raise UserError(f"experiment '{experiment}' changes the type of a harness field ({error}).") from error
     # A preset that changes the batch means it for every platform.
     own_batches = config.get("batch"), config.get("accelerator_batch")
-    with discovery.explained(preset):
+    with discovery.explaining_file(preset):
         changed = preset.get_config(config)
     if not isinstance(changed, ConfigDict):
         raise UserError(
@@ -424,7 +424,7 @@ def compose(
     return changed.lock()
 
 
-def settle_batch(config: ConfigDict, platform: str) -> None:
+def choose_batch(config: ConfigDict, platform: str) -> None:
     """Sets `batch` to the platform's batch, so that config.json has the measured batch."""
     if platform != "cpu" and config.accelerator_batch:
         config.batch = config.accelerator_batch
@@ -432,7 +432,7 @@ def settle_batch(config: ConfigDict, platform: str) -> None:
 
 
 def _own(experiment: str, module: ModuleType) -> ConfigDict | dict[str, Any]:
-    with discovery.explained(module):
+    with discovery.explaining_file(module):
         own = module.get_config() if hasattr(module, "get_config") else ConfigDict()
     if not isinstance(own, ConfigDict | dict):
         raise UserError(f"get_config() of '{experiment}' returned {type(own).__name__}, not a ConfigDict.")

@@ -128,7 +128,7 @@ def start(
         available = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))
     if place and platform == "cpu":
         read_sockets_last()
-    settle_jax()
+    reset_jax_settings()
     if len(available) < devices:
         raise UserError(f"{devices} {platform} devices were requested, but this machine has {len(available)}.")
     return available[:devices]
@@ -219,7 +219,7 @@ changed_settings: dict[str, str] = {}  # by variable: settings that were reset h
 _before: dict[str, Any] = {}  # all values at the last check of this process
 
 
-def settle_jax() -> None:
+def reset_jax_settings() -> None:
     """Resets the settings that must be reset, and raises UserError for those that are refused.
 
     Called when devices start, and after an experiment's file has run, because it may change settings."""

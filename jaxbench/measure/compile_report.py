@@ -10,13 +10,15 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
+from jax.extend import core
 
-from jaxbench.core.program import Program, TrainState
+from jaxbench.core.program import Program, Shardings, TrainState
 from jaxbench.core.schema import CompileReport, StepWork
-from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import KEY, Batch, TrainWorkload
 from jaxbench.errors import UserError, present
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
@@ -30,6 +32,7 @@ from jaxbench.workloads import flops
 from jaxbench.workloads.flops import Products
 from jaxbench.workloads.jaxprs import equations
 
+T = TypeVar("T")
 # Locations are in the metadata of each instruction and, in newer versions of XLA, in numbered tables before them.
 _TABLES = "FileNames|FunctionNames|FileLocations|StackFrames"
 _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?:{_TABLES})\n', re.MULTILINE)
@@ -45,7 +48,7 @@ class CompiledStep:
     work: what it does, as far as its text and its jaxpr say.
     """
 
-    call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]]
+    call: Callable[[Any, Any], tuple[Any, Any]]
     report: CompileReport
     hlo: str = ""
     inputs: tuple[TrainState, Batch] | None = None
@@ -73,7 +76,7 @@ def digest_of(hlo: str) -> str:
     return hashlib.sha256(without_source_lines(hlo).encode()).hexdigest()
 
 
-def with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
+def with_sharding(avals: T, sharding: Shardings) -> T:
     shardings = jax.tree.broadcast(sharding, avals)
     return jax.tree.map(lambda a, s: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s), avals, shardings)
 
@@ -123,7 +126,7 @@ class StatedWork:
         return self.model.total if work.model_flops is None else work.model_flops
 
 
-def _avals(workload: TrainWorkload | StatedWork, program: Program, global_batch: int) -> tuple[PyTree, PyTree]:
+def _avals(workload: TrainWorkload | StatedWork, program: Program, global_batch: int) -> tuple[TrainState, Any]:
     if program.avals is not None:
         return program.avals()
     state = with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)
@@ -200,7 +203,9 @@ def compile_step(
     return CompiledStep(compiled, report, hlo, (state, batch), host_calls, loads.one, work)
 
 
-def work_of(jaxpr: Any, stated: StatedWork, products: float | None, devices: int, batch: PyTree) -> StepWork:
+def work_of(
+    jaxpr: core.Jaxpr | None, stated: StatedWork, products: float | None, devices: int, batch: ArrayTree
+) -> StepWork:
     """What a step does according to its jaxpr and its text.
 
     jaxpr: None for a pmapped step, which has none apart from its model's. products: FLOPs of the products in the
@@ -229,10 +234,10 @@ def work_of(jaxpr: Any, stated: StatedWork, products: float | None, devices: int
     )
 
 
-def callback_names(jaxpr: Any) -> dict[str, list[str]]:
+def callback_names(closed: core.ClosedJaxpr) -> dict[str, list[str]]:
     """The names of the Python functions that a step calls back, by primitive."""
     names: dict[str, list[str]] = {}
-    for equation in equations(jaxpr):
+    for equation in equations(closed.jaxpr):
         function = getattr(equation.params.get("callback"), "callback_func", None)
         if function is not None:
             known = names.setdefault(equation.primitive.name, [])

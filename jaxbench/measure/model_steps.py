@@ -114,7 +114,7 @@ class ModelSteps:
     def verdicts(self, built: BuiltStep, batch: Batch, out: ArrayTree) -> tuple[Verdict, ...]:
         point = built.point
         checks = self.proof.verdicts(point, self._grown(point), built.program, built.compiled, batch)
-        return first_step.explained(checks, out, built.workload, key=self.key, batch=batch, device=self.device)
+        return first_step.diagnosed(checks, out, built.workload, key=self.key, batch=batch, device=self.device)
 
     def work(self, built: BuiltStep, batch: Batch) -> StepWork:
         """Parts of a step that update nothing have counts only."""

@@ -136,6 +136,7 @@ class Manifest(Machine, total=False):
     sessions: list[Session]
     preparation: Preparation  # of the newest start; absent in older runs
     workers: dict[str, Surroundings]  # by their names in records
+    examples: dict[str, Count]  # of a training: in the splits "train" and "test"; absent in older ones
     target: str  # of a run that only compiles
     waiting: list[str]  # sentences about the jobs of a launch that have not ended
     apart: list[str]  # sentences about the machines of its jobs that differ

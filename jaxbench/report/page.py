@@ -97,8 +97,9 @@ class Picture:
     """A figure."""
 
     name: str  # its label for screen readers, and the prefix of its ids
-    svg: bytes  # from this package's own drawing code, so it is not escaped
+    svg: bytes  # from this package's own drawing code, so it is not escaped; b"": there is only a caption
     caption: str = ""
+    folded: bool = False  # behind its name, because it shows how it was measured
 
     @property
     def inline(self) -> str:

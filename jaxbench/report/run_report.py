@@ -188,7 +188,7 @@ class RunReport:
     @functools.cached_property
     def normal(self) -> list[PublishedVerdict]:
         """Whether collectives are as fast as published ones."""
-        return case_comparisons.judge_published(self.view, self.rows, manifest=self.manifest)
+        return case_comparisons.published_verdicts(self.view, self.rows, manifest=self.manifest)
 
     @functools.cached_property
     def splits(self) -> list[CallSplit]:

@@ -140,8 +140,17 @@ class _Bar(Progress):
 class SweepProgress(ProgressLine):
     """Counts tasks (the keys of `GUESS_S`) by point, and estimates the time left from finished ones."""
 
-    def __init__(self, console: Console, tasks: list[tuple[str, str]], measured: Iterable[RoundRecord] = ()):
-        """tasks: (kind, point) of all tasks. measured: the earlier rounds of a run that is continued."""
+    def __init__(
+        self,
+        console: Console,
+        tasks: list[tuple[str, str]],
+        measured: Iterable[RoundRecord] = (),
+        *,
+        round_s: float = GUESS_S["round"],
+    ):
+        """tasks: (kind, point) of all tasks. measured: the earlier rounds of a run that is continued. round_s: the
+        guess for a round, before the first."""
+        self._guess_s = GUESS_S | {"round": round_s}
         self._so_far = SoFar()
         for record in measured:
             self._so_far.measured(record)
@@ -200,7 +209,7 @@ class SweepProgress(ProgressLine):
         by_kind = defaultdict(list)
         for (kind, _), seconds in list(self._seen.items()):  # the log's thread reads it, too
             by_kind[kind].append(seconds)
-        mean = GUESS_S | {kind: statistics.fmean(seconds) for kind, seconds in by_kind.items()}
+        mean = self._guess_s | {kind: statistics.fmean(seconds) for kind, seconds in by_kind.items()}
         return sum(self._seen.get(task, mean[task[0]]) for task in list(self._left))
 
 

@@ -94,7 +94,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
     settings = parse(experiment, config)
     machine = probe_machine(settings.platform, console)
     machine = launch.all_hosts(followers, machine, experiment, given) if followers else machine
-    config_lib.settle_batch(config, machine["platform"])
+    config_lib.choose_batch(config, machine["platform"])
     settings = dataclasses.replace(settings, batch=config.batch)
     points = plan.make(settings, machine)
     points += [more for feature in features.providing("points") for more in feature.points(settings, points)]
@@ -278,11 +278,15 @@ def free_cores() -> list[int]:
 
 
 def size_of(asked: Asked) -> str:
-    """The amount of measuring in words, such as "8 points x 10 rounds"."""
+    """The amount of measuring in words, such as "8 points on 1, 2 and 4 devices, 10 rounds each"."""
     rounds, sets = asked.counts
+    *some, most = sorted({point.devices for point in asked.points})
+    counts = f"{', '.join(map(str, some))} and {most}" if some else str(most)
+    points = f"{len(asked.points)} point{'s' * (len(asked.points) != 1)}"
+    where = f"on {counts} device{'s' * (most != 1)}"
     least = "at least " if asked.settings.rounds is None else ""
-    in_sets = f" in {sets} sets of processes" if sets > 1 else ""
-    return f"{len(asked.points)} points x {least}{rounds} rounds{in_sets}"
+    turns = f", by {sets} groups of processes in turns" if sets > 1 else ""
+    return f"{points} {where}, {least}{rounds} round{'s' * (rounds != 1)} each{turns}"
 
 
 def job_of(

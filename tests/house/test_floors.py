@@ -47,6 +47,7 @@ FEATURES: dict[str, set[str]] = {
     "cards": {"comparison"},  # a rerun of a card is judged as any comparison of two runs
     "comparison": {"ablations", "training"},  # two runs are compared by their waterfalls, two trainings by their curves
     "doctor": set(),
+    "exports": {"comparison", "time_to_target", "training"},  # what it exports
     "forecast": set(),
     "launch": set(),
     "machine_profile": set(),
@@ -62,6 +63,7 @@ WITHOUT_JAX = {
     "audit": {"checks", "table", "work"},
     "cards": {"card", "gallery"},
     "comparison": {"calibration", "comparable", "comparison", "judge", "ratio"},
+    "exports": {"formats", "markdown", "measure", "mlperf", "quantities", "source", "texts", "trackers"},
     "forecast": {"advice", "estimate", "forecasts", "network", "schedule", "work"},
     "training": {"trainings"},
 }

@@ -118,18 +118,18 @@ def test_a_refusal_is_one_sentence_and_a_disabled_setting_is_none():
 
 def test_a_file_that_changes_settings_has_them_reset_or_is_refused(monkeypatch):
     monkeypatch.setattr(start, "changed_settings", {})
-    start.settle_jax()
+    start.reset_jax_settings()
     jax.config.update("jax_debug_nans", True)
     for _ in range(2):  # the second check must not take the reset for a change that the file made
-        start.settle_jax()
+        start.reset_jax_settings()
         assert not jax.config.jax_debug_nans and start.changed_settings == {"JAX_DEBUG_NANS": "True"}
     jax.config.update("jax_disable_jit", True)
     try:
         with pytest.raises(UserError, match="jax_disable_jit=True is set"):
-            start.settle_jax()
+            start.reset_jax_settings()
     finally:
         jax.config.update("jax_disable_jit", False)
-        start.settle_jax()
+        start.reset_jax_settings()
 
 
 def test_the_page_names_what_was_reset_and_what_was_not_but_no_path():

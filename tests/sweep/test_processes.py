@@ -264,7 +264,7 @@ def test_a_run_that_ends_by_its_budget(tmp_path):
     how = ("--config.mesh.devices=1,2", "--config.measure.rounds=auto", "--config.measure.processes=auto")
     done = jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP, *how, "--config.measure.budget_s=0.001")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 points x at least 12 rounds in 6 sets of processes" in done.stdout
+    assert "2 points on 1 and 2 devices, at least 12 rounds each, by 6 groups of processes in turns" in done.stdout
     assert "6 sets of 2 processes take turns." in done.stdout
     looks = RunFolder(run).manifest()["plan"]["auto"]["looks"]
     assert [(look["ended"], look["rounds"]) for look in looks] == [("", 6), ("budget", 12)]
@@ -317,7 +317,7 @@ def test_a_run_of_two_processes(tmp_path):
     words = (*QUICK_MLP, "--config.mesh.devices=1,16", "--config.measure.rounds=4", "--config.measure.processes=2")
     done = jaxbench("run", "mlp", f"--workdir={run}", *words)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 points x 4 rounds in 2 sets of processes" in done.stdout
+    assert ", 4 rounds each, by 2 groups of processes in turns" in done.stdout
     folder = RunFolder(run)
     manifest, records = folder.manifest(), folder.records()
     planned = {point["point"]: point["rounds"] for point in manifest["plan"]["points"]}

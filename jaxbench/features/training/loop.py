@@ -94,7 +94,7 @@ class Agreed:
             step_s = (now - self._looked) / max(1, step - self._last)
             # The first exchange comes after one step, before there is a step time to go by.
             ahead = max(1, min(MOST_STEPS, int(LOOK_S / max(step_s, 1e-6)))) if self._last else 1
-            answers = self._members.all_gather([self._stop.name, ahead])
+            answers = self._members.all_gather((self._stop.name, ahead))
             self.name = next((name for name, _ in answers if name), None)
             # The leader's estimate counts for all, so the next exchange is at the same step everywhere.
             self._looked, self._last, self._next = now, step, step + answers[0][1]

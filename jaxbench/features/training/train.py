@@ -139,17 +139,18 @@ def train(
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
         rows: list[Row] = restored.progress.get("rows", [])
         facts = _facts(data, session, restored.progress, members)
+        examples = {"train": plan.examples, "test": count(data.test)}
         with _metric_log(folder, rows, plan, members) as log:
             # Nothing is left to train: the program is not even built, and this start leaves no trace in the ledger.
             # A target that was raised since makes the training unfinished again.
             if restored.state is not None and plan.finished(restored.step, rows):
                 ledger.discard()
-                record(folder, session, members, step=restored.step)
+                record(folder, session, members, step=restored.step, examples=examples)
                 result = _result(plan, restored.state, rows, was_finished=True)
             else:
                 program = _built(workload, program_builder, plan.batch)
                 ledger.from_step = restored.step
-                record(folder, session, members, step=restored.step)
+                record(folder, session, members, step=restored.step, examples=examples)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
                 with discovery.explaining(f"the training step of '{workload.name}'"):
                     loop = TrainLoop(
