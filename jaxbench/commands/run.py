@@ -50,7 +50,7 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     (experiment,) = arguments
     if FLAGS.config.get("measures") == "targets":
         return _targets(experiment, workdir, console, followers)
-    names = exports_asked()
+    exports_asked()  # raises for an unknown one before anything is measured
     require_price(per_hour := FLAGS.price_per_hour)
     if per_hour and FLAGS.config.get("measures") == "cases":
         raise UserError("--price_per_hour needs a model, which has steps: use jaxbench run cnn, for example.")
@@ -102,7 +102,7 @@ def _measured(experiment: str, workdir: Path, console: Console, followers: Follo
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     code = report(workdir, console)
-    export(workdir, names, console)
+    export(workdir, exports_asked(), console)
     if per_hour:
         show_cost(workdir, per_hour, used, wall_s, console)
     return code
@@ -144,7 +144,7 @@ def _targets(experiment: str, workdir: Path, console: Console, followers: Follow
     from jaxbench.features.time_to_target import targets as trainings
 
     require_price(FLAGS.price_per_hour)
-    names = exports_asked()
+    exports_asked()  # raises for an unknown one before anything is measured
     if followers or FLAGS.target:
         raise UserError(f"'{experiment}' trains, in one process on devices that are here: drop --target or --process.")
     if FLAGS.dry_run:
@@ -152,7 +152,7 @@ def _targets(experiment: str, workdir: Path, console: Console, followers: Follow
         return 0
     trainings.run(experiment, FLAGS.config, workdir, console, FLAGS.price_per_hour)
     code = report(workdir, console)
-    export(workdir, names, console)
+    export(workdir, exports_asked(), console)
     return code
 
 
