@@ -55,11 +55,6 @@ class PowerMeter:
         of_gpus = [self._gpu(name, [moment.gpus[name] for moment in moments]) for name in moments[0].gpus]
         return (*of_gpus, *_packages(moments[0].packages, moments[-1].packages))
 
-    def idle_w(self) -> dict[str, float]:
-        """The power of each GPU while nothing runs; without those that do not say it."""
-        readings = self._read().gpus.items()
-        return {name: reading.power_w for name, reading in readings if reading.power_w is not None}
-
     def _inside(self) -> None:
         while True:
             self._begun.wait()
@@ -100,6 +95,18 @@ def of_this_process(platform: str, devices: int) -> PowerMeter | None:
     uuids = {_text(nvml.ask("UUID", handle)): index for index, handle in enumerate(nvml.handles)}
     numbers = visible(len(nvml.handles), uuids)[:devices]
     return meter_of(nvml, numbers) if numbers else None
+
+
+def idle_w() -> dict[str, float]:
+    """The power of each GPU that CUDA shows to this process, now; without those that do not say it."""
+    if (nvml := Nvml.opened()) is None:
+        return {}
+    try:
+        uuids = {_text(nvml.ask("UUID", handle)): index for index, handle in enumerate(nvml.handles)}
+        watts = {f"GPU {index}": nvml.read(index).power_w for index in visible(len(nvml.handles), uuids)}
+    finally:
+        nvml.close()
+    return {name: value for name, value in watts.items() if value is not None}
 
 
 def meter_of(nvml: Nvml, numbers: Sequence[int], *, every_s: float = EVERY_S) -> PowerMeter:

@@ -101,6 +101,8 @@ class Worker:
         if not isinstance(started := self._ready, Ready):
             return {}
         facts: dict[str, object] = {"cpus": started.cpus, "environment": started.environment}
+        if started.idle_w:
+            facts["idle_w"] = started.idle_w
         if started.processes > 1:
             facts["processes"] = started.processes
         hosts = self._followers.hosts[: started.processes] if self._followers else []

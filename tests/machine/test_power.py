@@ -15,6 +15,7 @@ from jaxbench.machine.energy import Counter
 from jaxbench.machine.nvml import Nvml, visible
 from jaxbench.machine.power import Moment, PowerMeter, meter_of
 from jaxbench.records.power import DevicePower
+from jaxbench.report import sentences
 
 STATES = json.loads((Path(__file__).parent / "nvml_states.json").read_text())
 
@@ -146,6 +147,11 @@ def test_energy_of_all_gpus_comes_from_the_same_module(monkeypatch: pytest.Monke
     assert Nvml.opened() is None and energy.gpus() == {}
 
 
-def test_idle_power_is_that_of_the_gpus_which_say_it() -> None:
-    assert meter_of(Nvml(Replayed("good")), [0, 1]).idle_w() == {"GPU 0": 650.0, "GPU 1": 640.0}
-    assert meter_of(Nvml(Replayed("denied")), [0, 1]).idle_w() == {}
+def test_idle_power_is_that_of_the_gpus_which_say_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    for state, watts in (("good", {"GPU 0": 650.0, "GPU 1": 640.0}), ("denied", {})):
+        monkeypatch.setattr(nvml.importlib, "import_module", lambda name, state=state: Replayed(state))
+        assert power.idle_w() == watts
+    workers: Any = {"a": {"idle_w": {"GPU 0": 60.0}}, "b": {"idle_w": {"GPU 0": 64.0}}, "c": {}}
+    said = sentences.idle_power({"workers": workers})
+    assert said == ["Idle power, before anything ran: GPU 0 62 W."] and sentences.idle_power({}) == []
