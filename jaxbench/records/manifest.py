@@ -119,6 +119,7 @@ class Surroundings(TypedDict, total=False):
 
     cpus: list[int] | None  # that it may use
     environment: dict[str, str]
+    idle_w: dict[str, NonNegative]  # the power of each GPU before anything ran; absent where it is not known
     processes: AtLeastOne  # of a world; absent for one
     hosts: list[str]  # of each process, if there are several
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.catalog import hardware
+from jaxbench.catalog.power_share import TRAINING
 from jaxbench.digits import digits
 from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.features.forecast.forecasts import AT_BEST, ESTIMATED, ForecastRecord
@@ -166,8 +167,10 @@ class Candidate:
 
     @property
     def joules(self) -> Band | None:
-        """The energy at the devices' maximum power; None: that is not published."""
-        return None if self.price.watts is None else self._times(self.forecast.devices * self.price.watts)
+        """The energy at the share of the devices' maximum power that trainings draw; None: that is not published."""
+        if self.price.watts is None:
+            return None
+        return self._times(self.forecast.devices * TRAINING.share * self.price.watts)
 
     @property
     def examples_per_money(self) -> Band:
