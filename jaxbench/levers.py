@@ -32,7 +32,11 @@ _PRODUCTS = (*_QKV, "out_proj", "mlpwi", "mlpwo")  # results of products with we
 ACTIVATIONS = ("decoder_layer_input", *_QKV, ATTENTION, "out_proj", "mlpwi", "mlpwo")
 _BY_NAME = "names:"
 _PLACES = ("keep", "offload", "recompute")
-REMATS = ("none", "sqrt", "block", "dots_saveable", "offload")
+STAGE_INPUTS = "stage"  # in a pipeline: all of a stage's blocks are recomputed from their input
+REMATS = ("none", "sqrt", "block", "dots_saveable", "offload", STAGE_INPUTS)
+# A pipeline of a model with at least this number of parameters stores only the inputs of its stages, unless it is asked
+# to recompute something else.
+LARGE = 10**9
 EVERY_SET = "all"
 NO_OPTIONS = "default"
 _JOINED = re.compile(r"[+\s]+(?=[a-z-])")  # a "+" can also begin a value
@@ -49,6 +53,7 @@ class Lever(Generic[T]):
     """One lever.
 
     Attributes:
+      about: what it sets, as a clause for `jaxbench list levers`.
       default: the value that leaves the step unchanged.
       values: all legal values, as typed; (): `parse` decides what is legal.
       parse: a typed value -> the value that the program uses. Raises ValueError with the end of a sentence.
@@ -62,6 +67,7 @@ class Lever(Generic[T]):
 
     name: str
     _: KW_ONLY
+    about: str
     default: str
     parse: Callable[[str], T]
     changes: Literal["workload", "program", "feed"]
@@ -151,7 +157,7 @@ def recomputes_products(text: str) -> bool:
     """Whether the backward pass computes matrix products of the forward pass again, not only what is between them."""
     if (found := named_activations(text)) is not None:
         return not {*_PRODUCTS} <= {*found.keep, *found.offload}
-    return text in ("sqrt", "block")
+    return text in ("sqrt", "block", STAGE_INPUTS)
 
 
 def _remat_policy(text: str) -> str:
@@ -162,7 +168,14 @@ def _remat_policy(text: str) -> str:
 
 
 # Rematerialization: the activations that the backward pass recomputes instead of storing them.
-REMAT = Lever("remat", default="none", parse=_remat_policy, changes="workload", view="remat")
+REMAT = Lever(
+    "remat",
+    about="what the backward pass recomputes instead of keeping",
+    default="none",
+    parse=_remat_policy,
+    changes="workload",
+    view="remat",
+)
 
 
 # The lever `compiler`: options with which XLA compiles the step. A value is a set: a name in compiler_options.csv of
@@ -234,6 +247,7 @@ def _compiler_word(word: str) -> Options:
 
 COMPILER = Lever(
     "compiler",
+    about="options with which XLA compiles the step, or a named set; all: every named set",
     default=NO_OPTIONS,
     parse=_compiler_options,
     changes="program",
@@ -272,6 +286,7 @@ def require_platform(levers: Mapping[str, str], platform: str) -> None:
 # The number format of the products in a step. "default" is JAX's: float32 arrays, and products as the platform prefers.
 PRECISION = Lever(
     "precision",
+    about="the number format of the products in a step",
     default="default",
     values=("default", "float32", "tf32", *SIXTEEN_BITS),
     parse=str,
@@ -280,14 +295,29 @@ PRECISION = Lever(
 )
 
 # The number of micro-batches over which a step adds up gradients.
-ACCUMULATE = Lever("accumulate", default="1", parse=whole(1), changes="workload", view="accumulate")
+ACCUMULATE = Lever(
+    "accumulate",
+    about="micro-batches over which a step adds up gradients",
+    default="1",
+    parse=whole(1),
+    changes="workload",
+    view="accumulate",
+)
 
 # Parameters that are not trained: a regular expression for their path, such as "embed|blocks/[0-3]/"; "none": all are.
-FREEZE = Lever("freeze", default="none", parse=str, changes="workload", view="freeze")
+FREEZE = Lever(
+    "freeze",
+    about="parameters that are not trained, as a regular expression of their path",
+    default="none",
+    parse=str,
+    changes="workload",
+    view="freeze",
+)
 
 # Several batch sizes in one run. 0 means ``config.batch``.
 BATCH = Lever(
     "batch",
+    about="several batch sizes in one run; 0: config.batch",
     default="0",
     parse=whole(0),
     changes="feed",
@@ -298,6 +328,7 @@ BATCH = Lever(
 # The whole step, the step without its last phases, or inference.
 PART = Lever(
     "part",
+    about="the whole step, the step without its last phases, or inference",
     default="step",
     values=("step", "forward", "gradient", "local", "inference"),
     parse=str,
@@ -309,6 +340,7 @@ PART = Lever(
 # How the step reaches the devices.
 EXECUTION = Lever(
     "execution",
+    about="how the step reaches the devices",
     default="donated",
     values=("eager", "unfused", "jit", "donated"),
     parse=str,
@@ -337,6 +369,7 @@ def _source(text: str) -> Source:
 
 INPUT = Lever(
     "input",
+    about="where the batch of each step comes from: device, host, or pipeline:2 (prefetched)",
     default="device",
     parse=_source,
     changes="feed",
@@ -362,6 +395,7 @@ def _reduction(text: str) -> Reduction | None:
 
 REDUCTION = Lever(
     "reduction",
+    about="how gradients are averaged over devices",
     default="strategy",
     values=("strategy", *(way + dtype for dtype in ("", ":bfloat16") for way in REDUCTIONS)),
     parse=_reduction,
@@ -371,14 +405,54 @@ REDUCTION = Lever(
 
 # The mesh of the strategy hybrid, "data=2,tensor=4", or all possible meshes. The value stays text, because only the
 # strategies know the axes. A mesh contains commas, so several are separated by semicolons.
-MESH = Lever("mesh", default="strategy", parse=str, changes="program", separator=";", sweeps=(EVERY_MESH,))
+MESH = Lever(
+    "mesh",
+    about="the mesh of the strategy hybrid, such as data=2,tensor=4; all: every possible one",
+    default="strategy",
+    parse=str,
+    changes="program",
+    separator=";",
+    sweeps=(EVERY_MESH,),
+)
 
-# The order of work in a pipeline's stages. `accumulate` sets the number of micro-batches.
-SCHEDULE = Lever("schedule", default="gpipe", values=("gpipe", "1f1b", "interleaved"), parse=str, changes="program")
+
+# By schedule of a pipeline, the chunks of blocks that each stage has: two are the fewest that interleave.
+SCHEDULES = {"gpipe": 1, "1f1b": 1, "interleaved": 2}
+
+
+class Order(NamedTuple):
+    """The order of work in a pipeline's stages: one of `SCHEDULES`, and the number of chunks of blocks of a stage."""
+
+    name: str
+    chunks: int
+
+
+def _order(text: str) -> Order:
+    name, colon, chunks = text.partition(":")
+    if name not in SCHEDULES or (colon and name != "interleaved"):
+        raise ValueError(f"is unknown: {did_you_mean(text, SCHEDULES)} Or use interleaved:4, with 4 chunks a stage.")
+    if colon and (not chunks.isdecimal() or int(chunks) < 2):
+        raise ValueError("has no whole number of chunks of at least 2: use interleaved:4, for example.")
+    return Order(name, int(chunks) if colon else SCHEDULES[name])
+
+
+# `accumulate` sets the number of micro-batches.
+SCHEDULE = Lever(
+    "schedule",
+    about="the order of work in the stages of a pipeline: gpipe, 1f1b, interleaved or interleaved:CHUNKS",
+    default="gpipe",
+    parse=_order,
+    changes="program",
+)
 
 # Splits positions over the axis `tensor`, between the products that it splits.
 SEQUENCE_PARALLEL = Lever(
-    "sequence_parallel", default="off", values=("off", "on"), parse=lambda text: text == "on", changes="program"
+    "sequence_parallel",
+    about="splits positions between the products that tensor parallelism splits",
+    default="off",
+    values=("off", "on"),
+    parse=lambda text: text == "on",
+    changes="program",
 )
 
 
@@ -402,6 +476,7 @@ def _sharing(text: str) -> Sharing:
 
 TRAININGS = Lever(
     "trainings",
+    about="equal trainings at once on the same devices; 2:mps shares an NVIDIA GPU through MPS",
     default="1",
     parse=_sharing,
     changes="feed",
@@ -409,9 +484,32 @@ TRAININGS = Lever(
     view="sharing",
 )
 
+# How devices that have parts of the positions compute attention: keys and values travel around a ring, or the devices
+# exchange positions for heads (Ulysses).
+CONTEXT_ATTENTION = Lever(
+    "context_attention",
+    about="attention over split positions: keys and values travel a ring, or positions are exchanged for heads",
+    default="ring",
+    values=("ring", "ulysses"),
+    parse=lambda text: text == "ulysses",
+    changes="program",
+)
+
+# How often `fsdp` gathers parameters and scatters gradients in a step. "each": for each pass of each micro-batch.
+# "once": parameters once, gradients for each micro-batch (ZeRO-2). "once_summed": both once; a device then holds
+# the sums of whole gradients.
+GATHER = Lever(
+    "gather",
+    about="how often fsdp gathers parameters and scatters gradients: in each micro-batch or once a step",
+    default="each",
+    values=("each", "once", "once_summed"),
+    parse=str,
+    changes="program",
+)
+
 _DECLARED: tuple[Lever[Any], ...] = (
     *(PRECISION, REMAT, ACCUMULATE, FREEZE, BATCH, PART, EXECUTION, INPUT, REDUCTION, MESH),
-    *(SCHEDULE, SEQUENCE_PARALLEL, COMPILER, TRAININGS),
+    *(SCHEDULE, SEQUENCE_PARALLEL, COMPILER, TRAININGS, CONTEXT_ATTENTION, GATHER),
 )
 LEVERS = {lever.name: lever for lever in _DECLARED}
 DEFAULTS = {name: lever.default for name, lever in LEVERS.items()}

@@ -64,8 +64,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
 
 
 class FolderLock:
-    """Locks `folder` against other processes until it is closed, or this process ends. As a context it leaves no file
-    behind if the folder is refused (UserError) and had none.
+    """Locks `folder` against other processes until it is closed, or this process ends. It leaves no file behind.
 
     Raises:
       UserError: another process holds the lock.
@@ -73,7 +72,7 @@ class FolderLock:
 
     def __init__(self, folder: Path):
         path = folder / LOCK
-        self._path, self._new = path, not path.exists()
+        self._path = path
         while True:
             # The kernel frees the lock of a killed process. A link could lead to a file of another folder.
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -87,10 +86,10 @@ class FolderLock:
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(self._file), os.stat(path)):
                     return
-            os.close(self._file)  # a process that was refused has removed it in between
+            os.close(self._file)  # the holder has ended, and has removed it in between
 
-    def close(self, *, refused: bool = False) -> None:
-        if refused and self._new:
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # a folder that became read-only, or that is gone, keeps its state
             self._path.unlink(missing_ok=True)  # while it is locked
         os.close(self._file)
 
@@ -98,7 +97,7 @@ class FolderLock:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self.close(refused=isinstance(error, UserError))
+        self.close()
 
 
 def lock_folder(folder: Path) -> FolderLock:
@@ -145,7 +144,7 @@ class RunFolder:
             raise UserError(f"cannot write to '{run.path}' ({error.strerror}): choose another --workdir.") from error
         except UserError:
             if run._lock is not None:
-                run._lock.close(refused=True)
+                run._lock.close()
                 run._lock = None
             run.close()
             raise

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import math
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -22,8 +21,9 @@ from jaxbench.core.trees import ArrayTree
 from jaxbench.core.workload import KEY, Batch, TrainWorkload
 from jaxbench.errors import UserError, present
 from jaxbench.hlo import collective_counts, operations
-from jaxbench.hlo.module import parse
-from jaxbench.hlo.operations import ATTENTIONS
+from jaxbench.hlo.module import ALIKE, ONE_IN, parse
+from jaxbench.hlo.operations import ATTENTIONS, UNMASKED
+from jaxbench.measure.compile_times import Loaded, loading
 from jaxbench.measure.expected_communication import gradient_bytes
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.optimizer import unused_gradients
@@ -33,10 +33,11 @@ from jaxbench.workloads.flops import Products
 from jaxbench.workloads.jaxprs import equations
 
 T = TypeVar("T")
-LOAD_EVENT = "/jax/compilation_cache/cache_hits"  # JAX records one for each program that the cache has
 # Locations are in the metadata of each instruction and, in newer versions of XLA, in numbered tables before them.
 _TABLES = "FileNames|FunctionNames|FileLocations|StackFrames"
 _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?:{_TABLES})\n', re.MULTILINE)
+# The scope of a conditional is the last but one part of its name; that of a kernel may be any.
+_SCOPE = re.compile(rf'({ALIKE}|{ONE_IN}\d+)/cond"|({UNMASKED})/[^"]*pallas_call')
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class CompiledStep:
     """The executable, which cannot retrace, and its compile report (`first_run_s` is still 0).
 
     hlo: the text of the optimized module. inputs: the shapes and shardings of the state and batch that it takes.
-    host_calls: its requests to the host. loaded: it came from the compilation cache, so its time is no compile time.
+    host_calls: its requests to the host. loaded: what came from the compilation cache, so that compile_s is no compile
+    time; None: it was compiled.
     work: what it does, as far as its text and its jaxpr say.
     """
 
@@ -53,18 +55,33 @@ class CompiledStep:
     hlo: str = ""
     inputs: tuple[TrainState, Batch] | None = None
     host_calls: tuple[str, ...] = ()
-    loaded: bool = False
+    loaded: Loaded | None = None
     work: StepWork = StepWork()
 
     @property
     def text(self) -> str:
         """The text of the optimized module without source locations, which depend on the caller of the compiler."""
-        return _SOURCE_LINES.sub("", self.hlo)
+        return without_source_lines(self.hlo)
 
     @property
     def sha256(self) -> str:
         """The digest of `text`: equal for equal programs, in any process."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return digest_of(self.hlo)
+
+
+def without_source_lines(hlo: str) -> str:
+    """The text without metadata, except for the scopes that say how often a branch runs and what a kernel masks."""
+    return _SOURCE_LINES.sub(_scope, hlo)
+
+
+def _scope(found: re.Match[str]) -> str:
+    scope = _SCOPE.search(found[0])
+    return f', metadata={{op_name="{next(filter(None, scope.groups()))}/"}}' if scope else ""
+
+
+def digest_of(hlo: str) -> str:
+    """The digest of an optimized module, without source locations."""
+    return hashlib.sha256(without_source_lines(hlo).encode()).hexdigest()
 
 
 def with_sharding(avals: T, sharding: Shardings) -> T:
@@ -156,7 +173,7 @@ def compile_step(
         traced_at = clock()
         lowered = traced.lower() if traced is not None else program.step.lower(state, batch)
         lowered_at = clock()
-        with _count_loaded() as loaded:
+        with loading() as loads:
             compiled = lowered.compile(options) if options else lowered.compile()
         compiled_at = clock()
     # Everything below reads the finished executable: none of it is part of the times above.
@@ -191,7 +208,7 @@ def compile_step(
     )
     names = callback_names(traced.jaxpr) if traced is not None else {}
     host_calls = operations.host_calls(module, names, platform=program.mesh.devices.flat[0].platform)
-    return CompiledStep(compiled, report, hlo, (state, batch), host_calls, bool(loaded), work)
+    return CompiledStep(compiled, report, hlo, (state, batch), host_calls, loads.one, work)
 
 
 def work_of(
@@ -223,22 +240,6 @@ def work_of(
         reads_batch=False if idle and len(idle) == len(paths) else None,
         idle_fields=idle,
     )
-
-
-@contextlib.contextmanager
-def _count_loaded() -> Iterator[list[str]]:
-    """Yields a list that grows by one entry for each program that is loaded from the compilation cache."""
-    loaded: list[str] = []
-
-    def listen(event: str, **kwargs: str | int) -> None:
-        if event == LOAD_EVENT:
-            loaded.append(event)
-
-    jax.monitoring.register_event_listener(listen)
-    try:
-        yield loaded
-    finally:
-        jax.monitoring.unregister_event_listener(listen)
 
 
 def callback_names(closed: core.ClosedJaxpr) -> dict[str, list[str]]:

@@ -18,6 +18,7 @@ FLOORS = (
     {"discovery", "levers", "jax_import", "ranges"},
     {"command_form"},
     {"machine"},
+    {"environments"},
     {"core"},
     {"hlo"},
     {"config"},
@@ -42,11 +43,15 @@ WINGS = {
 }
 # A feature imports all floors and wings. The features that it also imports, each with the reason:
 FEATURES: dict[str, set[str]] = {
+    "accept": {"doctor"},  # what the doctor finds on a host decides with its speed
     "ablations": set(),
     "audit": set(),
+    "bisect": {"comparison"},  # each step of a bisection is a comparison
     "cards": {"comparison"},  # a rerun of a card is judged as any comparison of two runs
     "comparison": {"ablations", "training"},  # two runs are compared by their waterfalls, two trainings by their curves
     "doctor": set(),
+    "exports": {"comparison", "time_to_target", "training"},  # what it exports
+    "fixture": {"comparison", "exports"},  # its verdicts are those of `ab`, and its file is read by other programs
     "forecast": set(),
     "launch": set(),
     "machine_profile": set(),
@@ -59,9 +64,12 @@ FEATURES: dict[str, set[str]] = {
 # The files of features that work without jax: those with these names, and
 CONCLUDING = {"analysis", "figures", "page", "sentences"}
 WITHOUT_JAX = {
+    "accept": {"files", "outcome", "probe", "probes", "reference_rates", "rule", "verdicts"},
     "audit": {"checks", "table", "work"},
     "cards": {"card", "gallery"},
-    "comparison": {"calibration", "comparable", "comparison", "judge", "ratio"},
+    "comparison": {"calibration", "comparable", "comparison", "judge", "phases", "ratio"},
+    "exports": {"formats", "markdown", "measure", "mlperf", "quantities", "source", "texts", "trackers"},
+    "fixture": {"measured", "plugin", "table"},
     "forecast": {"advice", "estimate", "forecasts", "network", "schedule", "work"},
     "training": {"trainings"},
 }
@@ -74,7 +82,7 @@ OUTSIDE = {
 }
 NO_JAX = {
     *("errors", "digits", "interrupts", "native_log", "command_form", "discovery", "levers", "jax_import", "catalog"),
-    *("hlo", "records", "configs", "features", *WINGS),
+    *("hlo", "records", "configs", "environments", "features", *WINGS),
 }
 CORE_WITHOUT_JAX = {"schema", "same_model", "store"}
 SHAPES = "jaxtyping"  # of arrays of NumPy, too, but only type checkers may need it where jax may be missing

@@ -22,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from jaxbench.core.clock import InFlight, run_ahead
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.workload import Batch, Dataset, HostBatch, Scalars, TrainWorkload
+from jaxbench.core.workload import Batch, Dataset, HostBatch, Scalars, TrainWorkload, random_key
 from jaxbench.features.training.checkpoint import Restored, Writer, to_host
 from jaxbench.features.training.folder import Session, TimeLedger
 from jaxbench.features.training.metrics import EpochMeans, Evaluator, MetricLog, NoiseMeter
@@ -148,7 +148,7 @@ class TrainLoop:
                     self.state = jax.block_until_ready(program.load(restored.state))
             else:
                 with self.clock.compiling(), ledger.doing("compile"):
-                    self.state = jax.block_until_ready(program.init(jax.random.PRNGKey(plan.seed)))
+                    self.state = jax.block_until_ready(program.init(random_key(plan.seed)))
             batch = program.put(self._rows(np.arange(plan.batch)))
             with self.clock.compiling(), ledger.doing("compile"):
                 # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.

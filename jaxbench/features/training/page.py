@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from jaxbench.core.store import RunFolder, write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.training import trainings
-from jaxbench.features.training.figures import draw_goodput, draw_learning
+from jaxbench.features.training.figures import LEAST_S, draw_goodput, draw_learning
 from jaxbench.features.training.trainings import LABELS, Costs, Start
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
@@ -30,6 +30,20 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
 
     Raises UserError if the folder has no time ledger, or a damaged one.
     """
+    config = RunFolder(folder).config()
+    name, looks = str(config.get("experiment", folder.name)), canvas.look_of(config, look)
+    pictures = _curves(folder, name, looks)
+    made = page_of(folder, pictures, looks)
+    write_atomic(folder / PAGE, page.render(made))
+    if console is not None:
+        page.show(made, console)
+
+
+def page_of(folder: Path, pictures: Sequence[Picture] = (), looks: canvas.Look | None = None) -> Page:
+    """The content of the page. looks: also draws the figure of the time into the folder; None: draws nothing.
+
+    Raises UserError if the folder has no time ledger, or a damaged one.
+    """
     starts, faults = trainings.read_ledger(folder), trainings.ledger_faults(folder)
     if not starts:
         sound = " with a sound line" if faults else ""
@@ -37,32 +51,46 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     trainings.require_possible(starts)  # a table that does not add up must not be shown
     costs = trainings.measured_costs(starts)
     config = RunFolder(folder).config()
-    name, looks = str(config.get("experiment", folder.name)), canvas.look_of(config, look)
+    name = str(config.get("experiment", folder.name))
     spent = trainings.totals(starts)
     title = f"{name}: where the time of its training went"
     whole, counted = sum(spent.values()) / 1e9, spent["steps"] / 1e9
     times = "one start" if len(starts) == 1 else f"{len(starts)} starts"
-    answer = (
-        f"Goodput {trainings.goodput(spent):.1%}: {counted:.1f} of {whole:.1f} s, in {times}, were steps that count."
-    )
-    pictures = _curves(folder, name, looks)
+    counting = f"{counted:.1f} of {whole:.1f} s, in {times}, were steps that count"
+    answer = f"{counting}: the goodput is {trainings.goodput(spent):.1%}."
     skipped = [Section("Skipped lines", faults)] if faults else []
-    files = canvas.render(lambda: draw_goodput(spent, costs, title=title), looks)
-    canvas.write(files, folder / "figures", draw_goodput.name)
-    made = Page(
+    if looks is not None:
+        files = canvas.render(lambda: draw_goodput(spent, costs, title=title), looks)
+        canvas.write(files, folder / "figures", draw_goodput.name)
+        if files:
+            drawn = Picture(name=draw_goodput.name, svg=files["svg"], caption=draw_goodput.caption)
+            pictures = [*pictures, drawn]
+    return Page(
         name=name,
-        heading=title,
-        headlines=[answer],
-        pictures=[*pictures, Picture(name=draw_goodput.name, svg=files["svg"], caption=draw_goodput.caption)],
+        heading=f"{name}: its training",
+        headlines=[*_result(folder), answer],
+        pictures=pictures,
         table=_table(spent),
-        sections=[*_sections(costs), *skipped],
+        sections=[*(_sections(costs) if whole >= LEAST_S else []), *skipped],
         definition=GOODPUT,
         sources=[("Account, by start", [_numbers(start) for start in starts])],
         made_from=f"{trainings.LEDGER} and config.json",
     )
-    write_atomic(folder / PAGE, page.render(made))
-    if console is not None:
-        page.show(made, console)
+
+
+def _result(folder: Path) -> list[str]:
+    """The result in one sentence: the target, when it was reached, or the newest value; [] before an evaluation."""
+    if not trainings.is_training(folder):
+        return []
+    curve = trainings.read_curve(folder)
+    field, reached = f"test_{curve.metric}", curve.at_target()
+    last = next((row for row in reversed(curve.rows) if row.get(field) is not None), None)
+    row = reached or last
+    if row is None:
+        return []
+    steps, seconds = f"{row['step']:,} step{'s' * (row['step'] != 1)}", trainings.position(row, "seconds", curve.batch)
+    score = f"test {curve.metric} {digits(row[field], 4)} after {steps}, {seconds:.2f} s of work"
+    return [f"Target {curve.target:g} {'reached' if reached else 'not reached yet'}: {score}."]
 
 
 def _curves(folder: Path, name: str, looks: canvas.Look) -> list[Picture]:

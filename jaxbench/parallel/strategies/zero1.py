@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ZeRO stages 1 and 2: data parallelism in which devices shard the training state instead of replicating it.
+"""ZeRO stage 1: data parallelism in which devices shard the optimizer state instead of replicating it.
 
 Rajbhandari et al., arXiv:1910.02054. Stage 1 shards the optimizer's state, and stage 2 also the gradients; stage 3,
 which also shards the parameters, is strategies/fsdp.py. Stages 1 and 2 send a reduce-scatter of the gradients and an

@@ -19,7 +19,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.levers import ACCUMULATE, TRAININGS
 from jaxbench.report.drawing import marks, notes, shapes
-from jaxbench.report.drawing.axes import Show, bar_axis, bytes_tick, entitle, plain, seconds_tick, si, zero_axis
+from jaxbench.report.drawing.axes import Show, bytes_tick, entitle, plain, seconds_tick, si, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import Mark, exact
 from jaxbench.report.drawing.shapes import Curve, Panel, bars_from_zero, lines, log, rows
@@ -283,8 +283,8 @@ def share(arm: Row) -> Estimate:
 
 @plot("ladder", views=("levers/ladder",))
 def draw_ladder(run: RunReport) -> Figure | None:
-    """Each rung includes the rungs above it. Bars: throughput divided by the first rung's. In parentheses: throughput
-    divided by that of the rung before. The axis is logarithmic: compare the ends of the bars, not their lengths."""
+    """Each rung includes the rungs above it. The throughput is divided by the first rung's; in parentheses, by that of
+    the rung before. Rungs that differ tenfold or more are marks on a logarithmic axis, else bars from 0."""
     compared = [place for place in run.groups if any(arm.gain.known for arm in place.arms)]
     if not compared:
         return None
@@ -314,12 +314,10 @@ def _panel(axes: Axes, place: ArmGroup) -> None:
         made.append(Mark(at=y, value=arm.gain, state=marks.state(arm), text=text))
         if not arm.gain.known:
             missing.append((y, arm.point.status if arm.point.status in ("failed", "unsupported") else "not measured"))
-    made = [mark for mark in made if mark.value.known]
-    start = bar_axis(axes, made, room=0.42)
-    marks.hbars(axes, made, thick=0.68, start=start)
+    shapes.bars(plain, room=0.42)(axes, [mark for mark in made if mark.value.known])
     marks.unity(axes)
     for y, why in missing:
-        marks.write(axes, start, y, why)
+        marks.write(axes, axes.get_xlim()[0], y, why)
 
 
 def _factor(value: Estimate) -> str:

@@ -15,7 +15,7 @@ from matplotlib.typing import LineStyleType
 from jaxbench.analysis import studies
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
-from jaxbench.analysis.waterfall import CHUNKS, idle_share
+from jaxbench.analysis.waterfall import idle_share
 from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.levers import ACCUMULATE, SCHEDULE
@@ -164,7 +164,7 @@ def draw_pipeline(run: RunReport) -> Figure | None:
 
 def schedule(row: Row) -> str:
     """The pipeline's schedule; gpipe for runs recorded before the setting existed."""
-    return SCHEDULE.of(row.point.levers)
+    return SCHEDULE.of(row.point.levers).name
 
 
 def micro_batches(row: Row) -> int:
@@ -205,7 +205,6 @@ def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> b
     entitle(axes, "throughput, K = 2, M = 1 is 1")
     if not values:
         devices_axis(axes, counts, label="stages K")
-        scales.empty(axes, "K = 2, M = 1\nwas not timed")
         return False
     span = _between(2, max(8, *counts))
     for parts, chunks in _shapes(rows):
@@ -249,7 +248,7 @@ def _idle_share(row: Row) -> Estimate:
 
 def _shapes(rows: Sequence[Row]) -> list[tuple[int, int]]:
     """(M, chunks) of all rows with more than one stage: with K, they determine the theoretical line."""
-    return sorted({(micro_batches(row), CHUNKS.get(schedule(row), 1)) for row in rows if row.point.devices > 1})
+    return sorted({(micro_batches(row), SCHEDULE.of(row.point.levers).chunks) for row in rows if row.point.devices > 1})
 
 
 def _families(rows: Sequence[Row]) -> dict[tuple[int, str], list[Row]]:
@@ -462,8 +461,6 @@ def _bars(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title:
 def _finish(axes: Axes, top: float, title: str) -> None:
     scales.zero_axis(axes, "x", top, room=1.3, max_ticks=4)
     entitle(axes, title)
-    if not top:
-        scales.empty(axes, "not measured", which="x")
 
 
 def _remarks(rows: Sequence[Row]) -> list[str]:
@@ -518,8 +515,6 @@ def _state(axes: Axes, groups: Mapping[str, Sequence[Row]]) -> None:
     if whole and len(counts) > 1:  # the largest, because a strategy may shard its state on the fewest devices already
         marks.guide(axes, counts, [max(whole) * counts[0] / count for count in counts])
     log_axis(axes, "y", show=bytes_tick, max_ticks=5)
-    if not known:
-        scales.empty(axes, "state was not measured")
     devices_axis(axes, counts)
     entitle(axes, "state per device")
 
@@ -541,8 +536,6 @@ def _received(axes: Axes, groups: Mapping[str, Sequence[Row]], kinds: Mapping[st
     scales.zero_axis(axes, "y", top)
     axes.set_xlabel("devices", labelpad=15)
     entitle(axes, "received by a device in a step, MB")
-    if not ticks:
-        scales.empty(axes, "one device only:\nnothing is received")
 
 
 def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:

@@ -32,13 +32,14 @@ APART = 0.003  # gap between the blocks of a round, as a share of the width: wit
 EDGE = 0.42  # where marks end, as a share of the row's height on each side of its middle
 REACH = 0.3  # the relative deviation from the point's median that is drawn at EDGE
 Kind = tuple[str, str, bool]  # of a mark: its marker, its colour, and whether it is a warm-up
+NAMED = 4  # up to this many processes have their own entry in the legend
 MOST = 3  # most points, one row of panels each
 LEAST_TOP = 0.05  # least relative delay of the darkest colour, so that noise stays pale
 WRITTEN = (12, 16)  # cells have their number written in them up to this many (processes, rounds)
 RANKS_COLOURS = "Oranges"
 
 
-@plot("blocks", views=("training", "levers", "cases"), order=9)
+@plot("blocks", views=("training", "levers", "cases"), order=9, diagnostic=True)
 def draw_blocks(run: RunReport) -> Figure | None:
     """Each row is a point; each mark is a block of steps, drawn at the time when it was measured. The height of a mark
     is its time per step relative to the point's median: the edges of a row are -30 % and +30 %. Each colour is a
@@ -48,7 +49,7 @@ def draw_blocks(run: RunReport) -> Figure | None:
         return None
     longest = {point.point for point in sorted(measured, key=_step_s, reverse=True)[:POINTS]}  # they decide headlines
     points = [point for point in measured if point.point in longest]
-    times = [_time(each) for point in points for each in point.every_round]
+    times = [at_s(each) for point in points for each in point.every_round]
     start, apart = min(times), APART * max(1.0, max(times) - min(times))
     processes = sorted({_process(each) for point in points for each in point.every_round})
     sheet, drawn = Sheet(), dict[Kind, list[tuple[float, float]]]()
@@ -58,7 +59,7 @@ def draw_blocks(run: RunReport) -> Figure | None:
         for each in point.every_round:
             colour = COLOURS[processes.index(_process(each)) % len(COLOURS)]
             inside = "x" if gates.why_contended(point, each) else "o"
-            blocks = [(_time(each) - start + apart * n, *at) for n, at in enumerate(_deviations(each, _step_s(point)))]
+            blocks = [(at_s(each) - start + apart * n, *at) for n, at in enumerate(_deviations(each, _step_s(point)))]
             for kind, at in _strip(blocks, place, colour, inside):
                 drawn.setdefault(kind, []).append(at)
     # One collection for all marks of a kind: with one for each mark this figure took a quarter of a report's time.
@@ -106,6 +107,8 @@ def _blocks_handles(processes: int, shapes: set[str]) -> list[Artist]:
 
     count = min(processes, len(COLOURS))
     names = [handle(f"process {number + 1}", marker="o", color=COLOURS[number]) for number in range(count)]
+    if count > NAMED:
+        names = [handle(f"a colour for each of {processes} processes", marker="o", color=COLOURS[0])]
     contended = [handle("contended", marker="x", color=GREY)] if "x" in shapes else []
     return [*names, handle("warm-up", marker="o", markerfacecolor="none", color=GREY), *contended]
 
@@ -122,7 +125,7 @@ def _step_s(point: MeasuredPoint) -> float:
     return float(np.median([seconds / each.steps for each in point.rounds for seconds in each.block_s]))
 
 
-def _time(each: RoundRecord) -> float:
+def at_s(each: RoundRecord) -> float:
     """When the round was recorded, in seconds since the epoch; the round's number if its record has no time."""
     try:
         return datetime.fromisoformat(each.time).timestamp()
@@ -130,7 +133,7 @@ def _time(each: RoundRecord) -> float:
         return 60.0 * each.round
 
 
-@plot("ranks", views=("training", "levers"), order=8)
+@plot("ranks", views=("training", "levers"), order=8, diagnostic=True)
 def draw_ranks(run: RunReport) -> Figure | None:
     """Each row is a process and each column a round. The darker a cell, the more the blocks of that process exceeded
     the median of all processes; the dot marks the slowest process of the round. A dark row is a slow process. In a
@@ -200,7 +203,7 @@ def _heat(axes: Axes, one: Row, top: float) -> None:
         axes.plot([at + (0.68 if written else 1)], [slowest[at]], "o", color="black", markersize=2.0)
         for process in range(processes) if written else ():
             colour = "white" if grid[process, at] > 0.7 * top else "black"
-            axes.text(at + 1.05, process, _percent(grid[process, at]), ha="center", va="center", size=5.5, color=colour)
+            axes.text(at + 1.05, process, _percent(grid[process, at]), ha="center", va="center", size=6, color=colour)
     for at in _starts(one):
         axes.axvline(at + 0.5, color="black", linewidth=0.8)
     axes.invert_yaxis()
