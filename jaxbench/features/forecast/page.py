@@ -163,8 +163,8 @@ def page_of(records: Sequence[ForecastRecord], pictures: Sequence[Picture] = (),
     exact = sum(record.basis == COMPILED and record.status == "ok" for record in records)
     of = " for this program with plain attention" if any(record.only_plain for record in records) else ""
     headlines = [
-        f"{exact} of {len(records)} forecast{'s are' if len(records) != 1 else ' is'} of compiled points, so memory and "
-        "bytes are exact.",
+        f"{exact} of {len(records)} forecast{'s are' if len(records) != 1 else ' is'} of compiled points, so memory "
+        "and bytes are exact.",
         "No number here is a measured time. A range reflects how far published runs were from their forecasts; 'at "
         f"least' is a lower bound{of}.",
     ]
