@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The documentation as a site: it builds without a network, every link leads somewhere, and the image is from the lock."""
+"""The documentation as a site that needs no network, and the image that is built from the lock."""
 
 from __future__ import annotations
 
