@@ -4,7 +4,8 @@
 
 VENV ?= .venv
 JOBS ?= logical
-known_extras := cuda12 cuda13 tpu target-tpu target-cuda slurm ray tensorboard nvml mimalloc adapters docs dev
+unlocked := wandb mlflow
+known_extras := cuda12 cuda13 tpu target-tpu target-cuda slurm ray tensorboard nvml mimalloc adapters docs wandb mlflow dev
 
 comma := ,
 extras := $(subst $(comma), ,$(EXTRAS))
@@ -18,7 +19,7 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
 # special to make or to the shell.
-variables := A ACROSS ARGS B CARD DOCS ENGINE EXP FILTER FROM ID K LAUNCH NAME OF PRESET QUARTER RUN TABLE TARGET WORKDIR
+variables := A ACROSS AGAINST ARGS B CARD DEVICES DOCS ENGINE EXP FILTER FROM ID K LAUNCH MARGIN NAME NODES OF PRESET PROBES QUARTER RUN TABLE TARGET TO WORKDIR
 $(foreach name,$(variables),$(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
 export $(variables) JOBS PYTHON VENV
 export VARIABLES := $(variables) JOBS PYTHON VENV
@@ -27,7 +28,7 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare site ab audit calibrate baseline check card cards repro doctor list env test test-all test-cluster test-targets lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
+.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare site ab bisect audit calibrate baseline check card cards repro doctor accept cache list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -68,8 +69,11 @@ report: need-run $(runtime)  ## rebuild the figures and pages of a run: make rep
 compare: $(runtime)  ## is run B faster than A, slower, the same, or is that inconclusive? make compare A=results/x B=results/y
 	@$(app) compare --a="$$A" --b="$$B" $(if $(ACROSS),--across="$$ACROSS") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-ab: need-exp $(runtime)  ## measure A and B in turns until that question is answered: make ab EXP=cnn A="--config.strategy=pmap" B="--config.strategy=jit_auto", or A=ref:main B=ref:HEAD
+ab: need-exp $(runtime)  ## measure A and B in turns until that question is answered: make ab EXP=cnn A="--config.strategy=pmap" B="--config.strategy=jit_auto", or A=ref:main B=ref:HEAD, or A=jax==0.10.0 B=jax==0.10.2
 	@$(app) ab "$$EXP" --a="$$A" --b="$$B" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+bisect: $(runtime)  ## the first slow version of two releases or commits: make bisect EXP=gpt FROM=jax==0.9.0 TO=jax==0.10.2, or RUN="python my_script.py" FROM=ref:v1 TO=ref:main
+	@$(app) bisect $(if $(EXP),"$$EXP") $(if $(RUN),--run="$$RUN") --from="$$FROM" --to="$$TO" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 audit: need-table $(runtime)  ## do the printed numbers of a table of training results agree? make audit TABLE=results.csv ARGS="seq_len=4096 device=H100"
 	@$(app) audit "$$TABLE" $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -102,6 +106,12 @@ figures: $(develop)  ## draw every committed figure again from its records, and 
 doctor: $(runtime)  ## is this machine fit to measure on?
 	@$(app) doctor
 
+accept: $(runtime)  ## is this rented machine as it should be? make accept [AGAINST=card:old/accept.json] [MARGIN=5%]; with ENGINE=slurm NODES=16 DEVICES=gpu:8: each host of a job
+	@$(if $(ENGINE),$(app) launch "$$ENGINE" $(if $(NODES),--nodes="$$NODES") $(if $(DEVICES),--devices="$$DEVICES") $(if $(WORKDIR),--workdir="$$WORKDIR") -- accept,$(app) accept $(if $(WORKDIR),--workdir="$$WORKDIR")) $(if $(MARGIN),--margin="$$MARGIN") $(if $(AGAINST),--against="$$AGAINST") $(if $(PROBES),--probes="$$PROBES")
+
+cache: $(runtime)  ## show the compiled programs that are kept; ARGS=--clear removes them
+	@$(app) cache
+
 list: $(runtime)  ## list the experiments and presets: make list, or OF=strategies|levers|targets|papers|templates
 	@$(app) list $(if $(OF),"$$OF")
 
@@ -125,6 +135,11 @@ lint: $(develop)  ## run ruff and the type checker
 	"$$VENV/bin/ruff" format --check .
 	"$$VENV/bin/mypy" jaxbench
 
+test-trackers:  ## test jb.log with Weights & Biases, MLflow, TensorBoard and trackio, in a separate environment
+	@$(MAKE) --no-print-directory env VENV="$(VENV)-trackers"
+	"$$VENV-trackers/bin/python" -m pip install --quiet --editable ".[trackers]"
+	@$(MAKE) --no-print-directory test VENV="$(VENV)-trackers" K=tracker ARGS="-rs tests/features/exports/test_trackers.py"
+
 peers: $(runtime)  ## compare kernels and training steps with NumPy, PyTorch and Keras (installs the latter two)
 	"$$VENV/bin/python" -m pip install --quiet --editable ".[peers]"
 	@"$$VENV/bin/python" -m benchmarks.kernel_peers
@@ -132,7 +147,7 @@ peers: $(runtime)  ## compare kernels and training steps with NumPy, PyTorch and
 
 lock:  ## pin every dependency again (needs uv); ARGS=--upgrade takes the newest versions
 	@command -v uv >/dev/null || { echo "make lock needs uv: install it first." >&2; exit 1; }
-	uv pip compile --quiet --universal --python-version 3.11 $(addprefix --extra ,$(known_extras)) --no-header --no-annotate \
+	uv pip compile --quiet --universal --python-version 3.11 $(addprefix --extra ,$(filter-out $(unlocked),$(known_extras))) --no-header --no-annotate \
 	  $(ARGS) --output-file requirements.lock pyproject.toml
 
 clean:  ## remove caches and builds; keep the environment and results/
@@ -145,7 +160,7 @@ ci:  ## run everything that continuous integration runs
 help:  ## this list
 	@echo "make run EXP=cnn [PRESET=auto|smoke|paper] [WORKDIR=dir] [ARGS=\"--config.a.b=v ...\"]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|slurm|ray|tensorboard|nvml|mimalloc|adapters|docs, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
+	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|slurm|ray|tensorboard|wandb|mlflow|nvml|mimalloc|adapters|docs, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
 	@echo "Under make any non-zero exit code becomes 2; in CI call jaxbench directly."
 
 need-exp:

@@ -17,6 +17,7 @@ from jaxbench.analysis.case_comparisons import Crossing
 from jaxbench.analysis.gates import load_of
 from jaxbench.analysis.quantities import devices, flops, interval, payload, per_second, percent, scaled, seconds, times
 from jaxbench.analysis.run_rows import Row
+from jaxbench.catalog import hardware
 from jaxbench.errors import present
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, Estimate
@@ -81,9 +82,30 @@ def _of_one_count(rows: list[Row]) -> list[str]:
         mfu = f", MFU {100 * row.use.mfu:.0f} %" if math.isfinite(row.use.mfu) else ""
         sentences.append(
             f"{strategy} on {devices(row.point.devices)}: {interval(row.timing.step_s, seconds)} per step, "
-            f"{rate} {row.point.unit}/s{mfu}. Scaling needs a second device count."
+            f"{rate} {row.point.unit}/s{mfu}{_memory_share(row)}{_next_batch(row)}. "
+            "Scaling needs a second device count."
         )
     return sentences
+
+
+def _memory_share(row: Row) -> str:
+    """The share of the memory's rate, by the compiler's count of bytes, as a clause; "" if either is unknown."""
+    report, prepared = row.point.compile_report, row.point.prepared
+    found = hardware.find(prepared.device_kind) if prepared is not None else None
+    moved = report.compiler_bytes_per_step if report is not None else None
+    if found is None or not found.memory_bytes_per_s or not moved:
+        return ""
+    share = moved / row.point.devices / row.timing.step_s.value / found.memory_bytes_per_s
+    return f", {100 * share:.0f} % of the memory's rate"
+
+
+def _next_batch(row: Row) -> str:
+    """What twice the batch would gain, as a clause; "" if it was not measured."""
+    twice = row.ablations.get("batch=2x")
+    if twice is None or not twice.timing.step_s.known or twice.gate == "refused":
+        return ""
+    gain = 2 * row.timing.step_s.value / twice.timing.step_s.value - 1
+    return f"; a batch twice as large would {'gain' if gain >= 0 else 'lose'} {100 * abs(gain):.0f} %"
 
 
 def _sentence(largest: list[Row]) -> str:

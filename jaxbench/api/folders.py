@@ -77,7 +77,7 @@ def _trainings(path: Path) -> Result:
     curves = analysis.curves(trained)
     title = f"{path.name}: steps and time to a target"
     figures = [ResultFigure(targets.draw_targets, curves, title=title)] if curves else []
-    return Trainings(targets.page_of(path, title, trained, curves), path, frame(targets.csv_of(trained)), figures)
+    return Trainings(targets.page_of(path, trained), path, frame(targets.csv_of(trained)), figures)
 
 
 def _audit(path: Path) -> Result:

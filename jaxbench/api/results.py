@@ -212,7 +212,7 @@ class Compared(Result):
             sections=sections,
         )
         super().__init__(content, None, frame, [ResultFigure(draw, found) for draw in (draw_verdicts, draw_factors)])
-        self.verdict = found.verdict
+        self.verdict, self.comparison = found.verdict, found
 
 
 class Trial:

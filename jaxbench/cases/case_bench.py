@@ -21,7 +21,7 @@ from jaxbench.core.schema import CasePlace, CaseRecord, CompiledRecord, RoundRec
 from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
-from jaxbench.machine import cores
+from jaxbench.machine import cores, power
 from jaxbench.machine.mesh import arranged, groups
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import peak_bytes
@@ -66,7 +66,8 @@ class CaseBench:
             self.cases = {case.key: case for case in build_cases(self.config, experiment).cases}
         self.devices = devices
         self.worker = worker
-        self.timer = Timer(blocks=self.config.measure.blocks, max_steps=MAX_STEPS)
+        meter = power.of_this_process(devices[0].platform, len(devices))
+        self.timer = Timer(blocks=self.config.measure.blocks, max_steps=MAX_STEPS, power=meter)
         self.cores = cores.available_cores()
         self.prepared: dict[str, PreparedCase] = {}
         self._visited: set[str] = set()  # cases that this process has measured
@@ -162,9 +163,9 @@ class CaseBench:
             timer = dataclasses.replace(joined, fence=ready.fence)
             steps, state = timer.steps_per_block(ready.step, state, batch, least_s)
             loop_steps = 0
-            if ready.loop is not None and ready.place is not None:
+            if ready.loop is not None and ready.to_device is not None:
                 # A loop is one compiled program, so the plain fence is enough whatever the case's own fence is.
-                loop_steps, _ = joined.steps_per_loop(ready.loop, state, batch, least_s, ready.place)
+                loop_steps, _ = joined.steps_per_loop(ready.loop, state, batch, least_s, ready.to_device)
             del state, batch  # frees them: each round draws its own
         with stage("measure"):  # the empty program runs on one device, whatever mesh the case has
             launch_s = self.launch_s if ready.loop is not None else None
@@ -180,6 +181,7 @@ class CaseBench:
             wrong=wrong,
             launch_s=launch_s,
             compile_s=facts.compile_s,
+            compile_recorded=facts.compile_recorded,
             compiler_flops=facts.flops,
             compiler_bytes=facts.bytes,
             temp_bytes=facts.temp_bytes,
@@ -212,9 +214,9 @@ class CaseBench:
                 ready.step, state, batch, known.steps, guard=ready.guard, repeated=repeated, double=double
             )
             loops = Loops(0, (), ())
-            if ready.loop is not None and ready.place is not None:
+            if ready.loop is not None and ready.to_device is not None:
                 timer = dataclasses.replace(known.timer, fence=self.timer.fence)
-                loops, _ = timer.loops(ready.loop, state, batch, known.loop_steps, ready.place)
+                loops, _ = timer.loops(ready.loop, state, batch, known.loop_steps, ready.to_device)
         return RoundRecord(
             point=point,
             round=number,

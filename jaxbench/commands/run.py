@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,9 +27,9 @@ VERB = Verb(
     help="measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)",
     group="measure",
     details="run takes --price_per_hour=2.50, the price of this machine: prints the cost of 1,000 steps and of a "
-    "training to target.",
+    "training to target. run, compare, ab and check take --export=summary,bmf,pytest-benchmark,openmetrics,mlperf.",
     argument="experiment",
-    flags=("preset", "workdir", "dry_run", "target", "share_machine", "price_per_hour", *OF_A_LAUNCH),
+    flags=("preset", "workdir", "dry_run", "target", "share_machine", "price_per_hour", "export", *OF_A_LAUNCH),
     configured=True,
     examples=(
         "run cnn",
@@ -42,17 +43,14 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     if FLAGS.config.get("measures") != "targets" and not FLAGS.target:
         manifest.begin_probe(FLAGS.config.mesh.platform)  # it runs next to these imports, which take a second, too
     from jaxbench.commands.report import report
-    from jaxbench.core.store import RunFolder
-    from jaxbench.features.comparison import calibration
-    from jaxbench.features.machine_profile.machine_command import add_links, adopt
-    from jaxbench.machine import energy
-    from jaxbench.statistics import looks
+    from jaxbench.machine import power_limits
     from jaxbench.sweep import compile_only
     from jaxbench.sweep import run as runner
 
     (experiment,) = arguments
     if FLAGS.config.get("measures") == "targets":
         return _targets(experiment, workdir, console, followers)
+    exports_asked()  # raises for an unknown one before anything is measured
     require_price(per_hour := FLAGS.price_per_hour)
     if per_hour and FLAGS.config.get("measures") == "cases":
         raise UserError("--price_per_hour needs a model, which has steps: use jaxbench run cnn, for example.")
@@ -63,6 +61,37 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
         return report(workdir, console)
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console, followers) else 1
+    for sentence in power_limits.restore_left():
+        console.print(sentence, style="yellow", highlight=False, soft_wrap=True)
+    limits = power_limits.parse(FLAGS.config.get("power_limit", ""))
+    if limits and followers:
+        raise UserError("--config.power_limit changes the GPUs of this host only: start it without a launcher.")
+    if len(limits) > 1:
+        return max(_limited(experiment, watts, workdir, console) for watts in limits)
+    with power_limits.at(limits[0]) if limits else contextlib.nullcontext():
+        return _measured(experiment, workdir, console, followers)
+
+
+def _limited(experiment: str, watts: float, workdir: Path, console: Console) -> int:
+    """A run at one power limit, in a folder of its own. Returns its exit code."""
+    from jaxbench.machine import power_limits
+
+    FLAGS.config.power_limit = f"{watts:g}"
+    with power_limits.at(watts):
+        return _measured(experiment, workdir / f"{watts:g}W", console, None)
+
+
+def _measured(experiment: str, workdir: Path, console: Console, followers: Followers | None) -> int:
+    """Measures and reports. Returns the exit code."""
+    from jaxbench.commands.report import report
+    from jaxbench.core.store import RunFolder
+    from jaxbench.features.comparison import calibration
+    from jaxbench.features.machine_profile.machine_command import add_links, adopt
+    from jaxbench.machine import energy
+    from jaxbench.statistics import looks
+    from jaxbench.sweep import run as runner
+
+    per_hour = FLAGS.price_per_hour
     before, started = energy.read() if per_hour else {}, time.monotonic()
     runner.run(experiment, FLAGS.config, workdir, console, looks.look, followers)
     used = energy.between(before, energy.read()) if per_hour else {}  # before the report, which uses energy, too
@@ -73,9 +102,28 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     code = report(workdir, console)
+    export(workdir, exports_asked(), console)
     if per_hour:
         show_cost(workdir, per_hour, used, wall_s, console)
     return code
+
+
+def exports_asked() -> tuple[str, ...]:
+    """The formats of --export. Raises UserError before anything is measured."""
+    if FLAGS.export is None:
+        return ()
+    from jaxbench.features.exports import formats  # late: most commands export nothing
+
+    if FLAGS.dry_run:
+        raise UserError(f"--export={FLAGS.export} needs a measurement, and --dry_run measures nothing: drop one.")
+    return formats.asked(FLAGS.export, measures=str(FLAGS.config.get("measures", "")))
+
+
+def export(workdir: Path, names: Sequence[str], console: Console) -> None:
+    if names:
+        from jaxbench.features.exports import formats, source
+
+        formats.export(source.find(workdir), names, console)
 
 
 def check(experiment: str) -> None:
@@ -83,6 +131,7 @@ def check(experiment: str) -> None:
     from jaxbench.config import parse_targets
     from jaxbench.sweep import run as runner
 
+    exports_asked()
     if FLAGS.config.get("measures") == "targets":
         parse_targets(FLAGS.config)
     else:
@@ -95,13 +144,16 @@ def _targets(experiment: str, workdir: Path, console: Console, followers: Follow
     from jaxbench.features.time_to_target import targets as trainings
 
     require_price(FLAGS.price_per_hour)
+    exports_asked()  # raises for an unknown one before anything is measured
     if followers or FLAGS.target:
         raise UserError(f"'{experiment}' trains, in one process on devices that are here: drop --target or --process.")
     if FLAGS.dry_run:
         trainings.dry_run(FLAGS.config, console)
         return 0
     trainings.run(experiment, FLAGS.config, workdir, console, FLAGS.price_per_hour)
-    return report(workdir, console)
+    code = report(workdir, console)
+    export(workdir, exports_asked(), console)
+    return code
 
 
 def require_price(per_hour: float | None) -> None:

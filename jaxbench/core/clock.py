@@ -27,6 +27,8 @@ from jaxbench.machine import cores
 from jaxbench.machine.core_speed import CoreSpeeds
 from jaxbench.machine.cores import LoadCounters
 from jaxbench.machine.device_speed import DeviceSpeeds
+from jaxbench.machine.power import PowerMeter
+from jaxbench.records.power import DevicePower
 
 COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"  # JAX records one for each program that XLA compiles
 # CPU devices of one process share XLA's thread pool. A step that waits for its inputs holds a thread, so a host that
@@ -69,6 +71,7 @@ class Round:
     accelerators: tuple[str, ...] = ()
     accelerator_product_s: tuple[tuple[float, ...], ...] = ()
     warmup_steps: int = 0
+    power: tuple[tuple[DevicePower, ...], ...] = ()
 
 
 class Load(TypedDict, total=False):
@@ -149,6 +152,7 @@ class Timer:
       before, after: read the load of the machine, outside the timed span of a block.
       probe: seconds of a fixed piece of work, done before each timed block; None: there is none.
       speeds: the speed of each core or accelerator, read before each timed block and after the last; None: not read.
+      power: reads clocks, power and energy of the devices around each timed block; None: nothing can be read.
       barrier: waits for the other processes that run the step, so that all begin a block together.
       broadcast: a decision of this process -> that of the leader. If each decided by its own clock, one process could
         run a step that the others do not, and wait for them forever.
@@ -165,6 +169,7 @@ class Timer:
     after: Callable[[], LoadCounters] = cores.load_after
     probe: Callable[[], float] | None = None
     speeds: Callable[[], CoreSpeeds | DeviceSpeeds] | None = None
+    power: PowerMeter | None = None
     barrier: Callable[[], None] = lambda: None
     broadcast: Callable[[bool], bool] = lambda value: value
 
@@ -208,22 +213,27 @@ class Timer:
         return self.clock() - start, state
 
     def steps_per_loop(
-        self, loop: Loop[State, Batch], state: State, batch: Batch, least_s: float, place: Callable[[int], jax.Array]
+        self,
+        loop: Loop[State, Batch],
+        state: State,
+        batch: Batch,
+        least_s: float,
+        to_device: Callable[[int], jax.Array],
     ) -> tuple[int, State]:
-        """Like `steps_per_block`, up to 2^20 iterations. place: puts a number on the device."""
+        """Like `steps_per_block`, up to 2^20 iterations. to_device: puts a number on the device."""
         steps = 1
         while True:
-            seconds, state = self.loop(loop, state, batch, place(steps))
+            seconds, state = self.loop(loop, state, batch, to_device(steps))
             if steps >= 2**20 or self.broadcast(seconds >= least_s):
                 return steps, state
             # Below an eighth of the goal, eightfold: that cannot overshoot.
             steps *= 2 if self.broadcast(seconds > least_s / 8) else 8
 
     def loops(
-        self, loop: Loop[State, Batch], state: State, batch: Batch, steps: int, place: Callable[[int], jax.Array]
+        self, loop: Loop[State, Batch], state: State, batch: Batch, steps: int, to_device: Callable[[int], jax.Array]
     ) -> tuple[Loops, State]:
         """Times loops of `steps` and 2 x `steps` iterations alternately, after one warm-up loop."""
-        once, twice = place(steps), place(2 * steps)
+        once, twice = to_device(steps), to_device(2 * steps)
         _, state = self.loop(loop, state, batch, once)
         single, double = [], []
         with jax.transfer_guard("disallow"):
@@ -266,6 +276,7 @@ class Timer:
         probe_s: list[float] = []
         speeds: list[CoreSpeeds | DeviceSpeeds] = []
         samples: list[tuple[LoadCounters, LoadCounters]] = []
+        power: list[tuple[DevicePower, ...]] = []
         with jax.transfer_guard(guard), count_compilations() as compilations:
             # In turns, so that a drift of the machine moves both clocks alike.
             for count in self.blocks * ((steps, 2 * steps) if double else (steps,)):
@@ -273,9 +284,13 @@ class Timer:
                     speeds.append(self.speeds())
                 if self.probe is not None:
                     probe_s.append(self.probe())
+                if self.power is not None:
+                    self.power.begin()
                 before = self.before()  # after the probe, which is not the block's load
                 seconds, state = self.block(step, state, batch, count)
                 samples.append((before, self.after()))
+                if self.power is not None:
+                    power.append(self.power.end())
                 times.append(seconds)
             if self.speeds is not None:
                 speeds.append(self.speeds())
@@ -287,6 +302,7 @@ class Timer:
             compilations=len(compilations),
             probe_s=tuple(probe_s),
             warmup_steps=warmup_steps,
+            power=tuple(power),
             **_speeds(speeds),
             **loads(samples),
         )

@@ -54,7 +54,7 @@ def write_atomic(path: Path, text: str | bytes) -> None:
         raise UserError(f"cannot write '{path}' ({error.strerror}): make room and continue.") from error
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     write_atomic(path, json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
@@ -120,7 +120,7 @@ class RunFolder:
         self._first: dict[str, schema.PointRecord | schema.CaseRecord] = {}  # by point; says which model it measures
 
     @classmethod
-    def begin(cls, path: str | os.PathLike[str], config: dict[str, Any]) -> RunFolder:
+    def begin(cls, path: str | os.PathLike[str], config: Mapping[str, object]) -> RunFolder:
         """Creates the folder, or continues it if it has the same config. Locks it until `close`.
 
         Raises:
@@ -150,7 +150,7 @@ class RunFolder:
             raise
         return run
 
-    def _claim(self, config: dict[str, Any]) -> None:
+    def _claim(self, config: Mapping[str, object]) -> None:
         """Raises UserError if the locked folder has something that this run must not be mixed with."""
         if (self.path / "checkpoints").exists() or (self.path / "metrics.jsonl").exists():
             raise UserError(f"'{self.path}' contains a training: choose a new --workdir for measurements.")
@@ -166,7 +166,7 @@ class RunFolder:
         self.notes = notes  # without the note on an unfinished line, which the next call removes
         self._repair_last_line()
 
-    def _require_same_config(self, config: dict[str, Any]) -> None:
+    def _require_same_config(self, config: Mapping[str, object]) -> None:
         """Raises UserError if a field differs that is not in report.*, which may change."""
         old, new = flatten(self.config()), flatten(config)
         names = (name for name in old.keys() | new.keys() if not name.startswith("report."))
@@ -266,12 +266,12 @@ class RunFolder:
         return schema.from_json(line)
 
 
-def config_hash(config: dict[str, Any]) -> str:
+def config_hash(config: Mapping[str, object]) -> str:
     """The hash of what may not change in a config: all but report.*."""
     return digest({name: value for name, value in config.items() if name != "report"})
 
 
-def chained(records: Iterable[schema.Record], config: dict[str, Any]) -> str:
+def chained(records: Iterable[schema.Record], config: Mapping[str, object]) -> str:
     """The text of a records file with these records, for a run with this config."""
     lines, hash_before = [], config_hash(config)
     for line in map(schema.to_json, records):

@@ -23,19 +23,22 @@ from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers import (
     ACCUMULATE,
     COMPILER,
+    CONTEXT_ATTENTION,
     DEFAULTS,
     EXECUTION,
+    GATHER,
     MESH,
     PART,
     REDUCTION,
     REMAT,
     SCHEDULE,
     SEQUENCE_PARALLEL,
+    STAGE_INPUTS,
     Options,
     option_sets,
     require_platform,
 )
-from jaxbench.machine.start import settle_jax
+from jaxbench.machine.start import reset_jax_settings
 from jaxbench.parallel import data_parallel
 from jaxbench.parallel.step import keep_barriers, without
 from jaxbench.workloads import inspection
@@ -64,10 +67,10 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
         module = discovery.load_experiment(experiment)
         if not hasattr(module, "grow"):
             raise UserError(f"--config.weak=model needs grow(config, devices), which '{experiment}' lacks: use batch.")
-        with discovery.explained(module):
+        with discovery.explaining_file(module):
             config = module.grow(copy.deepcopy(config), grown)
     workload = discovery.build(experiment, config)
-    settle_jax()
+    reset_jax_settings()
     if isinstance(workload, StepWorkload):
         raise UserError(f"'{workload.name}' is your own step, not a model: use jaxbench run, try or forecast.")
     if not isinstance(workload, TrainWorkload):
@@ -133,8 +136,19 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
             f"'{workload.name}' is a sum over rows: every device has its whole state, but the strategy '{strategy}' "
             "splits it: use jit_auto, jit_explicit, shard_map or pmap."
         )
+    if REMAT.of(levers) == STAGE_INPUTS and "stage" not in parallel.mesh_sizes(strategy, len(devices), MESH.of(levers)):
+        raise UserError(
+            f"--config.lever.remat={STAGE_INPUTS} recomputes a stage of a pipeline, and '{strategy}' has none: use "
+            "remat=block, or --config.strategy=pipeline."
+        )
     settings = parallel.settings(
-        strategy, len(devices), MESH.of(levers), SCHEDULE.of(levers), sequence=SEQUENCE_PARALLEL.of(levers)
+        strategy,
+        len(devices),
+        MESH.of(levers),
+        levers.get(SCHEDULE.name, SCHEDULE.default),
+        sequence=SEQUENCE_PARALLEL.of(levers),
+        ulysses=CONTEXT_ATTENTION.of(levers),
+        gather=GATHER.of(levers),
     )
     # A reduction is written out in the step, so the strategy must be the one that writes its step in the same way.
     if mean is not None and (strategy != "shard_map" or part != "step" or execution not in ("donated", "unfused")):

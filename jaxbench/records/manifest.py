@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from jaxbench.records.documents import AtLeastOne, Count, JsonObject, NonNegative, Positive
+from jaxbench.records.preparation import Preparation
 
 
 class Git(TypedDict, total=False):
@@ -118,8 +119,17 @@ class Surroundings(TypedDict, total=False):
 
     cpus: list[int] | None  # that it may use
     environment: dict[str, str]
+    idle_w: dict[str, NonNegative]  # the power of each GPU before anything ran; absent where it is not known
     processes: AtLeastOne  # of a world; absent for one
     hosts: list[str]  # of each process, if there are several
+
+
+class ReleaseEntry(TypedDict, total=False):
+    """The environment of an arm of `ab` that is a release."""
+
+    asked: str  # its pins: "jax==0.10.0 flax==0.12.6"
+    environment: str  # its name in the cache
+    packages: dict[str, str]  # the version of each package
 
 
 class Manifest(Machine, total=False):
@@ -133,7 +143,10 @@ class Manifest(Machine, total=False):
     config_sha256: str
     plan: Plan
     sessions: list[Session]
+    preparation: Preparation  # of the newest start; absent in older runs
     workers: dict[str, Surroundings]  # by their names in records
+    examples: dict[str, Count]  # of a training: in the splits "train" and "test"; absent in older ones
     target: str  # of a run that only compiles
     waiting: list[str]  # sentences about the jobs of a launch that have not ended
     apart: list[str]  # sentences about the machines of its jobs that differ
+    release: ReleaseEntry

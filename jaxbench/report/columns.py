@@ -242,6 +242,7 @@ COLUMNS: tuple[Column, ...] = (
     *_defined_in(
         "compile-report",
         Column("compile_s", ("point.compile_report.compile_s", "point.case.compile_s"), unit="s"),
+        Column("compile_recorded", ("point.compile_report.compile_recorded", "point.case.compile_recorded")),
         Column(
             "peak_bytes",
             lambda row: (row.point.compile_report and row.point.compile_report.peak_bytes) or None,
@@ -251,6 +252,15 @@ COLUMNS: tuple[Column, ...] = (
             on=L,
             terminal=5,
         ),
+    ),
+    *_defined_in(
+        "energy",
+        Column("joules_per_step", "energy.joules_per_step", unit="J", bounds=True),
+        Column("joules_per_unit", "energy.joules_per_unit", unit="J", bounds=True),
+        Column("power_w", "energy.power_w", unit="W"),
+        Column("energy_efficiency", "energy_efficiency", unit="1"),
+        Column("sm_mhz", "energy.sm_mhz", unit="MHz"),
+        Column("slowed_blocks", lambda row: row.energy.slowed if row.energy.known else None, unit="1"),
     ),
     _Shown("x memory", "memory_ratio", "{:.2f}".format, on=L, definition="levers"),
     *_defined_in("verdicts", Column("check_ok", "point.check_ok"), Column("status", "point.status")),

@@ -14,6 +14,7 @@ from jaxbench.analysis import (
     alpha_beta,
     arms,
     case_comparisons,
+    energy,
     headline,
     lever_results,
     loss_sentences,
@@ -42,8 +43,9 @@ from jaxbench.levers import LEVERS, PART
 from jaxbench.records import identity
 from jaxbench.records.machine_profile import MachineProfile
 from jaxbench.records.manifest import Manifest
+from jaxbench.records.preparation import Preparation
 from jaxbench.records.studies import Search
-from jaxbench.report import columns, sentences, table
+from jaxbench.report import columns, preparation, sentences, table
 from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections
 from jaxbench.report.table import Kind, Table, take
@@ -130,6 +132,7 @@ class RunReport:
             return headline.case_headlines(self.view, self.rows, self.lines, self.crossings, cache_bytes=cache_bytes)
         # A time that is of something else than its name says is no news below the headlines, but a part of them.
         does = sentences.work(self.rows)
+        does = [*does, *energy.headlines([(row.point.point, row.energy) for row in self.rows])]
         if self.kind == TRAINING:
             return [*headline.headlines(self.rows, self.controls, self.manifest), *does]
         found = [*lever_results.headlines(self.view, self.groups), *does]
@@ -185,7 +188,7 @@ class RunReport:
     @functools.cached_property
     def normal(self) -> list[PublishedVerdict]:
         """Whether collectives are as fast as published ones."""
-        return case_comparisons.judge_published(self.view, self.rows, manifest=self.manifest)
+        return case_comparisons.published_verdicts(self.view, self.rows, manifest=self.manifest)
 
     @functools.cached_property
     def splits(self) -> list[CallSplit]:
@@ -248,7 +251,10 @@ class RunReport:
             "Not supported": sentences.excused(rows, self.config),
             "Refused by the gates": sentences.refusals(rows),
             "Not measured": self.left_out,
-            "Load": sentences.load_warnings(self.manifest, self.points()),
+            "Load": [
+                *sentences.load_warnings(self.manifest, self.points()),
+                *energy.sentences([(row.point.point, row.energy) for row in self.rows]),
+            ],
             "Change during the run": sentences.changes(rows),
             "Why not 100 %": [*loss_sentences.sentences(self.waterfalls), *loss_sentences.withheld(self.withheld)],
             "What would help": loss_sentences.advice(self.waterfalls),
@@ -260,6 +266,7 @@ class RunReport:
             "Base": sentences.base_lines(rows) if self.kind == TRAINING else [],
             "Notes": [*self.repairs, *sentences.notes(rows), *(control.sentence for control in self.controls)],
             "Rounds": sentences.of_rounds(self.manifest, self.points(), self.controls, rows),
+            "Preparation": preparation.sentences(self.manifest.get("preparation", Preparation())),
             "Crossings": [*(each.sentence for each in self.crossings), *(each.sentence for each in self.half_rates)],
             "Where the time goes": [split.sentence for split in self.splits],
             "Training to a target": [way.sentence for way in self.ways],
@@ -308,6 +315,7 @@ class RunReport:
             brief=self.brief(),
             definition=self.definition,
             sections=self.sections(),
+            ledger=preparation.ledger(self.manifest.get("preparation", Preparation())),
             folds=self.folds(),
             sources=[("Manifest", self.manifest), ("Config", self.config), *card],
         )

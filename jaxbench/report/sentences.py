@@ -79,7 +79,23 @@ def machine_description(manifest: Manifest, points: Sequence[MeasuredPoint]) -> 
     environments = [manifest.get("environment") or {}]
     environments += [worker.get("environment") or {} for worker in manifest.get("workers", {}).values()]
     load_of_others = [f"{others[:1].upper()}{others[1:]}."] if others else []
-    return [f"{', '.join(parts)}.", *load_of_others, *jax_settings.sentences(environments), *allocators(manifest)]
+    return [
+        f"{', '.join(parts)}.",
+        *load_of_others,
+        *idle_power(manifest),
+        *jax_settings.sentences(environments),
+        *allocators(manifest),
+    ]
+
+
+def idle_power(manifest: Manifest) -> list[str]:
+    """What the GPUs drew before anything ran, apart from the energy of a step."""
+    found: dict[str, list[float]] = {}
+    for worker in manifest.get("workers", {}).values():
+        for name, watts in worker.get("idle_w", {}).items():
+            found.setdefault(name, []).append(watts)
+    drawn = [f"{name} {float(np.median(watts)):.0f} W" for name, watts in sorted(found.items())]
+    return [f"Idle power, before anything ran: {', '.join(drawn)}."] if drawn else []
 
 
 def allocators(manifest: Manifest) -> list[str]:

@@ -158,6 +158,7 @@ class SweepProgress(ProgressLine):
         self._left = list(tasks)
         self._seen: dict[tuple[str, str], float] = {}
         self._begun = time.monotonic()
+        self.preparation = ""  # how many programs were compiled so far, shown while a point is prepared
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         super().__exit__(kind, *rest)
@@ -171,7 +172,8 @@ class SweepProgress(ProgressLine):
             self._left.append((kind, point))
             self._bar.update(self._task, total=(self._bar.tasks[0].total or 0) + 1)
         self._begun = time.monotonic()
-        self.show(text)
+        prepares = kind not in ("round", "profile") and self.preparation
+        self.show(f"{text} ({self.preparation})" if prepares else text)
 
     def above(self) -> Iterable[RenderableType]:
         """The table of the points so far, as many as fit."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -183,8 +182,7 @@ def _batch_axis(axes: Axes, batches: np.ndarray) -> None:
 
 def figure(folder: Path) -> Figure | None:
     """The figure of a folder of trainings."""
-    title = f"{RunFolder(folder).config().get('experiment', folder.name)}: steps and time to a target"
-    return draw_targets(analysis.curves(trainings.read_trained(folder)), title=title)
+    return draw_targets(analysis.curves(trainings.read_trained(folder)), title=_title(folder))
 
 
 def write(folder: Path, console: Console | None = None, *, look: Mapping[str, object] | None = None) -> None:
@@ -195,9 +193,10 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     trained = trainings.read_trained(folder)
     curves = analysis.curves(trained)
     config = RunFolder(folder).config()
-    title = f"{config.get('experiment', folder.name)}: steps and time to a target"
+    title = _title(folder)
     files = canvas.render(lambda: draw_targets(curves, title=title), canvas.look_of(config, look))
-    made = page_of(folder, title, trained, curves, files)
+    pictures = [Picture(name=draw_targets.name, svg=files["svg"], caption=draw_targets.caption)] if files else []
+    made = page_of(folder, trained, pictures)
     write_atomic(folder / CSV, csv_of(trained))
     canvas.write(files, folder / "figures", draw_targets.name)
     write_atomic(folder / PAGE, page.render(made))
@@ -211,15 +210,13 @@ def csv_of(trained: Sequence[Trained]) -> str:
     return to_csv(_FILE, trained)
 
 
-def page_of(
-    folder: Path,
-    title: str,
-    trained: Sequence[Trained],
-    curves: Sequence[Curve],
-    files: Mapping[str, bytes] = MappingProxyType({}),
-) -> Page:
-    """The content of the page. files: the drawn figure by suffix."""
-    pictures = [Picture(name=draw_targets.name, svg=files["svg"], caption=draw_targets.caption)] if files else []
+def _title(folder: Path) -> str:
+    return f"{RunFolder(folder).config().get('experiment', folder.name)}: steps and time to a target"
+
+
+def page_of(folder: Path, trained: Sequence[Trained], pictures: Sequence[Picture] = ()) -> Page:
+    """The page of the trainings in `folder`."""
+    curves = analysis.curves(trained)
     places = [place for curve in curves for place in curve.places]
     sections = []
     # A mean with a censored seed is only a lower limit, and a reader must know that before comparing batches.
@@ -230,7 +227,7 @@ def page_of(
         sections.append(Section("The grid of the tuned learning rates", tried, Purpose.NOTE, DEFINITION))
     return Page(
         name=folder.name,
-        heading=title,
+        heading=_title(folder),
         headlines=[sentence for curve in curves for sentence in (_knee(curve), *_seconds(curve))],
         pictures=pictures,
         table=fill(_COLUMNS, places, group=lambda place: (place.model, place.rule, place.devices)),

@@ -37,7 +37,7 @@ BASE = "op_by_op"
 _FUSION_PARTS = ("impl", "dtype", "platform", "cores")
 MATMUL_LIMIT = 14  # most bars that fit; the table has all shapes
 _MATMUL_PARTS = ("op", "dtype", "impl", "platform", "cores")
-OWN = "jit"
+COMPILED = "jit"
 
 
 @plot("curves", views=("cases/curves", "cases/versus"))
@@ -439,7 +439,7 @@ def draw_linalg(run: RunReport) -> Figure | None:
     for op, (above, below) in pairs.items():
         for curve in series.of_op(every, op):
             curve.draw(above, elements, series.time)
-            curve.draw(below, elements, lambda row: time_over(row, rows, OWN))
+            curve.draw(below, elements, lambda row: time_over(row, rows, COMPILED))
         marks.unity(below, along="y")
     for number, line in enumerate(zip(*pairs.values(), strict=True)):  # the upper panels, then the lower ones
         span = [*extent(line, "y"), *([1.0] if number else [])]

@@ -27,7 +27,7 @@ from jaxbench.report.run_report import RunReport, unit
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 LIMIT = 40  # rows that stay readable on a page; the table has all arms
-OWN = "device"  # the input that is already there, so that a step never waits for it
+DEVICE = "device"  # the input that is already there, so that a step never waits for it
 SERIES = "micikevicius_table1"
 
 
@@ -261,7 +261,7 @@ def draw_inputs(run: RunReport) -> Figure | None:
     rates = shapes.arm_marks(run.groups, lambda arm: arm.gain, partial(interval, show="{:.2f}".format))
     shares = shapes.arm_marks(run.groups, share, lambda value: f"{value.value:z.0f} %", apart=0.5)
     bars = bars_from_zero(1.45, thick=0.68 / len(run.groups))
-    remarks = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are relative to it"]
+    remarks = [] if base == DEVICE else [f"the baseline is {base}, not data on the device: shares are relative to it"]
     return rows(
         f"{run.experiment}: is the step waiting for data?",
         shapes.arm_ticks(run.groups),
