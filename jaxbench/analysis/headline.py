@@ -82,7 +82,8 @@ def _of_one_count(rows: list[Row]) -> list[str]:
         mfu = f", MFU {100 * row.use.mfu:.0f} %" if math.isfinite(row.use.mfu) else ""
         sentences.append(
             f"{strategy} on {devices(row.point.devices)}: {interval(row.timing.step_s, seconds)} per step, "
-            f"{rate} {row.point.unit}/s{mfu}{_memory_share(row)}{_next_batch(row)}. Scaling needs a second device count."
+            f"{rate} {row.point.unit}/s{mfu}{_memory_share(row)}{_next_batch(row)}. "
+            "Scaling needs a second device count."
         )
     return sentences
 
