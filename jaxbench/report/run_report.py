@@ -42,8 +42,7 @@ from jaxbench.errors import present
 from jaxbench.levers import LEVERS, PART
 from jaxbench.records import identity
 from jaxbench.records.machine_profile import MachineProfile
-from jaxbench.records.manifest import Manifest
-from jaxbench.records.preparation import Preparation
+from jaxbench.records.manifest import Manifest, Preparation
 from jaxbench.records.studies import Search
 from jaxbench.report import columns, preparation, sentences, table
 from jaxbench.report.details import fold
