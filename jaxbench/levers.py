@@ -409,6 +409,22 @@ TRAININGS = Lever(
     view="sharing",
 )
 
+# Levers of a decoder that generates (`workloads.generation`). A training has none of them. "auto" is bfloat16 on
+# accelerators, and float32 on CPUs, which convert each number of 16 bits.
+FORMATS = ("auto", "float32", "bfloat16", "int8", "fp8")
+WEIGHT_FORMAT = Lever("weights", default="auto", values=FORMATS, parse=str, changes="workload", view="decode")
+CACHE_FORMAT = Lever("cache", default="auto", values=FORMATS, parse=str, changes="workload", view="decode")
+CACHE_LAYOUT = Lever(
+    "cache_layout", default="heads", values=("heads", "positions", "split"), parse=str, changes="program", view="decode"
+)
+CONTEXT = Lever("context", default="0", parse=whole(0), changes="feed", view="decode")  # 0: config.context
+ATTENTION_KERNEL = Lever(
+    "attention", default="xla", values=("xla", "cudnn", "pallas"), parse=str, changes="program", view="decode"
+)
+OF_GENERATION: dict[str, Lever[Any]] = {
+    lever.name: lever for lever in (WEIGHT_FORMAT, CACHE_FORMAT, CACHE_LAYOUT, CONTEXT, ATTENTION_KERNEL)
+}
+
 _DECLARED: tuple[Lever[Any], ...] = (
     *(PRECISION, REMAT, ACCUMULATE, FREEZE, BATCH, PART, EXECUTION, INPUT, REDUCTION, MESH),
     *(SCHEDULE, SEQUENCE_PARALLEL, COMPILER, TRAININGS),
@@ -449,7 +465,8 @@ def arms(config: ConfigDict) -> list[Arm]:
     words = _words(config)
     if str(config.ladder).strip():
         return _ladder(str(config.ladder), words)
-    several = [name for name in words if LEVERS[name].swept(words[name])]
+    known = _known(config)
+    several = [name for name in words if known[name].swept(words[name])]
     settings = [dict(zip(words, values, strict=True)) for values in itertools.product(*words.values())]
     return [Arm(", ".join(f"{name}={levers[name]}" for name in several), levers) for levers in settings]
 
@@ -458,11 +475,17 @@ def swept(config: ConfigDict) -> tuple[str, ...]:
     """The levers with more than one value; ("ladder",) for a ladder. Raises UserError as `arms` does."""
     if str(config.ladder).strip():
         return ("ladder",)
-    return tuple(name for name, words in _words(config).items() if LEVERS[name].swept(words))
+    known = _known(config)
+    return tuple(name for name, words in _words(config).items() if known[name].swept(words))
+
+
+def _known(config: ConfigDict) -> dict[str, Lever[Any]]:
+    """The levers of a group `lever`: only a decoder's has those of generation."""
+    return {**LEVERS, **{name: lever for name, lever in OF_GENERATION.items() if name in config}}
 
 
 def _words(config: ConfigDict) -> dict[str, tuple[str, ...]]:
-    return {name: lever.words(str(config[name])) for name, lever in LEVERS.items()}
+    return {name: lever.words(str(config[name])) for name, lever in _known(config).items()}
 
 
 def _ladder(text: str, words: dict[str, tuple[str, ...]]) -> list[Arm]:

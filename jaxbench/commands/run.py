@@ -58,6 +58,9 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
         return report(workdir, console)
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console, followers) else 1
+    generates = FLAGS.config.get("measures") == "decode"
+    if per_hour and generates:  # its page has the cost of tokens
+        FLAGS.config.price_per_hour = per_hour
     before, started = energy.read() if per_hour else {}, time.monotonic()
     runner.run(experiment, FLAGS.config, workdir, console, looks.look, followers)
     used = energy.between(before, energy.read()) if per_hour else {}  # before the report, which uses energy, too
@@ -68,7 +71,7 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     code = report(workdir, console)
-    if per_hour:
+    if per_hour and not generates:
         show_cost(workdir, per_hour, used, wall_s, console)
     return code
 
