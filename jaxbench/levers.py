@@ -417,11 +417,13 @@ CACHE_FORMAT = Lever("cache", default="auto", values=FORMATS, parse=str, changes
 CACHE_LAYOUT = Lever(
     "cache_layout", default="heads", values=("heads", "positions", "split"), parse=str, changes="program", view="decode"
 )
-CONTEXT = Lever("context", default="0", parse=whole(0), changes="feed", view="decode")  # 0: config.context
+CONTEXT = Lever(  # places of the cache; 0: config.context
+    "context", default="0", parse=lambda text: str(whole(0)(text)), changes="feed", view="decode"
+)
 ATTENTION_KERNEL = Lever(
     "attention", default="xla", values=("xla", "cudnn", "pallas"), parse=str, changes="program", view="decode"
 )
-OF_GENERATION: dict[str, Lever[Any]] = {
+OF_GENERATION: dict[str, Lever[str]] = {
     lever.name: lever for lever in (WEIGHT_FORMAT, CACHE_FORMAT, CACHE_LAYOUT, CONTEXT, ATTENTION_KERNEL)
 }
 
@@ -430,6 +432,7 @@ _DECLARED: tuple[Lever[Any], ...] = (
     *(SCHEDULE, SEQUENCE_PARALLEL, COMPILER, TRAININGS),
 )
 LEVERS = {lever.name: lever for lever in _DECLARED}
+_EVERY = {**LEVERS, **OF_GENERATION}
 DEFAULTS = {name: lever.default for name, lever in LEVERS.items()}
 
 
@@ -465,8 +468,7 @@ def arms(config: ConfigDict) -> list[Arm]:
     words = _words(config)
     if str(config.ladder).strip():
         return _ladder(str(config.ladder), words)
-    known = _known(config)
-    several = [name for name in words if known[name].swept(words[name])]
+    several = [name for name in words if _EVERY[name].swept(words[name])]
     settings = [dict(zip(words, values, strict=True)) for values in itertools.product(*words.values())]
     return [Arm(", ".join(f"{name}={levers[name]}" for name in several), levers) for levers in settings]
 
@@ -475,17 +477,11 @@ def swept(config: ConfigDict) -> tuple[str, ...]:
     """The levers with more than one value; ("ladder",) for a ladder. Raises UserError as `arms` does."""
     if str(config.ladder).strip():
         return ("ladder",)
-    known = _known(config)
-    return tuple(name for name, words in _words(config).items() if known[name].swept(words))
-
-
-def _known(config: ConfigDict) -> dict[str, Lever[Any]]:
-    """The levers of a group `lever`: only a decoder's has those of generation."""
-    return {**LEVERS, **{name: lever for name, lever in OF_GENERATION.items() if name in config}}
+    return tuple(name for name, words in _words(config).items() if _EVERY[name].swept(words))
 
 
 def _words(config: ConfigDict) -> dict[str, tuple[str, ...]]:
-    return {name: lever.words(str(config[name])) for name, lever in _known(config).items()}
+    return {name: lever.words(str(config[name])) for name, lever in _EVERY.items() if name in config}
 
 
 def _ladder(text: str, words: dict[str, tuple[str, ...]]) -> list[Arm]:

@@ -32,6 +32,7 @@ STARTING, UNEXPLAINED = "starting", "unexplained"
 PARTS = (READ_WEIGHTS, READ_CACHE, SMALLER, LATENCY, BYTES, STARTING, UNEXPLAINED)
 MILLION, HOUR_S = 1e6, 3600.0
 LEAST_FIT = 3  # batches or contexts of a law
+_NOTHING = Estimate(value=0.0)
 _WORDS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven", 8: "Eight"}
 
 
@@ -73,11 +74,17 @@ class Law:
         return f"{where}: a token takes {' '.join(parts)} ({fit})."
 
 
+def generates(row: Row) -> bool:
+    """Whether the row is a step of generation."""
+    return "weights" in row.point.levers
+
+
 def analyse(rows_: Sequence[Row], price_per_hour: float | None) -> tuple[list[Row], list[TokenTime]]:
     """The rows with their numbers of generation in `explained`, and what the time of a token divides into.
 
     price_per_hour: of the machine; None: the catalogue's price of its devices, if it has one.
     """
+    rows_ = _with_twins(rows_)
     prompts = {_prompt_key(each): each for row in rows_ for each in row.ablations.values() if _part(each) == PREFILL}
     triads = {each.point.devices: each for row in rows_ for each in row.ablations.values() if _part(each) == TRIAD}
     made = []
@@ -88,6 +95,20 @@ def analyse(rows_: Sequence[Row], price_per_hour: float | None) -> tuple[list[Ro
     numbered = {each.row.point.point: {_column(name): part for name, part in each.parts.items()} for each in times}
     made = [dataclasses.replace(r, explained={**r.explained, **numbered.get(r.point.point, {})}) for r in made]
     return made, times
+
+
+def _with_twins(rows_: Sequence[Row]) -> list[Row]:
+    """On one device all strategies are one program: the parts of one of them explain the others, too."""
+    twins = {
+        (row.point.arm, name): part for row in rows_ if row.point.devices == 1 for name, part in row.ablations.items()
+    }
+    made = []
+    for row in rows_:
+        if row.point.devices == 1:
+            shared = {name: part for (arm, name), part in twins.items() if arm == row.point.arm}
+            row = dataclasses.replace(row, ablations={**shared, **row.ablations})
+        made.append(row)
+    return made
 
 
 def _column(part: str) -> str:
@@ -101,7 +122,8 @@ def _part(row: Row) -> str:
 def _prompt_key(row: Row) -> tuple[object, ...]:
     """What the time of a prompt depends on: all but the batch."""
     levers = {name: value for name, value in row.point.levers.items() if name not in (BATCH.name, PART.name)}
-    return row.point.strategy, row.point.devices, tuple(sorted(levers.items()))
+    strategy = row.point.strategy if row.point.devices > 1 else ""
+    return strategy, row.point.devices, tuple(sorted(levers.items()))
 
 
 def _numbers(
@@ -244,11 +266,15 @@ def _sentence(one: TokenTime, many: TokenTime) -> str:
     sent = f"each of the 2 x {layers} all-reduces of {message} takes {seconds(each)}"
     if slower:
         gain = (
-            f"the weights that each saves only {seconds(saved)}"
-            if saved > 0
-            else "reading half of the weights saves nothing"
+            f"the weights that each saves only {seconds(saved)}" if saved > 0 else "splitting the weights saves nothing"
         )
-        return f"{who} are slower than one because {sent}, and {gain}."
+        grown = {name: part.value - one.parts.get(name, _NOTHING).value for name, part in many.parts.items()}
+        most = max(grown, key=lambda name: grown[name])
+        # Where devices disturb each other, messages may not be the reason.
+        if grown[LATENCY] + grown[BYTES] >= grown[most]:
+            return f"{who} are slower than one because {sent}, and {gain}."
+        cause = f"what grows most is the part {most}, by {seconds(grown[most])}"
+        return f"{who} are slower than one although {sent}, and {gain}: {cause}."
     gain = f"the weights that each saves {seconds(max(saved, 0.0))}"
     return f"{who} are {ratio:.2f} times as fast as one: {sent}, and {gain}."
 
@@ -266,8 +292,8 @@ def sentences(rows_: Sequence[Row], times: Sequence[TokenTime]) -> list[str]:
     described = [
         "A static batch: all requests have the same length, and there is no scheduler. TTFT is the time of one prompt "
         f"of {first.fact('input'):.0f} tokens, TPOT that of each of the next {first.fact('output'):.0f} tokens in a "
-        f"cache of {first.fact('context'):.0f} places: (t_last - t_first) / (n - 1) of blocks of steps, each started by "
-        "the host. A scan generates several tokens in one program.",
+        f"cache of {first.fact('context'):.0f} places: (t_last - t_first) / (n - 1) of blocks of steps, each started "
+        "by the host. A scan generates several tokens in one program.",
         f"Attention: {', '.join(_kernel(name) for name in kernels)}. Formats: {'; '.join(formats)}.",
     ]
     return [*described, *_bandwidth(known), *(law.sentence for law in laws(rows_))]

@@ -9,15 +9,14 @@ docs/metrics has a table of these columns, and a test compares both.
 from __future__ import annotations
 
 import dataclasses
-import math
 from functools import partial
 from pathlib import Path
 
-from jaxbench.analysis import decoding, gates, lever_results, quantities, step_work, stragglers, waterfall
+from jaxbench.analysis import gates, lever_results, quantities, step_work, stragglers, waterfall
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
 from jaxbench.levers import LEVERS
-from jaxbench.report import page, table
+from jaxbench.report import generation_columns, page, table
 from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Position, Table, take
 from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.statistics.timing import wall_s
@@ -74,22 +73,6 @@ def _outcome(name: str, terminal: int = 0) -> Column:
 def _explained(name: str) -> Get:
     """A number of the waterfall."""
     return lambda row: row.explained.get(name)
-
-
-def _fact(name: str) -> Get:
-    """A whole number of the step other than its time."""
-
-    def fact(row: Row) -> int | None:
-        value = row.point.fact(name)
-        return int(value) if math.isfinite(value) else None
-
-    return fact
-
-
-def _token(part: str) -> Column:
-    """The seconds of a part of a token's time."""
-    name = f"token_{part.replace(' ', '_')}_s"
-    return Column(name, _explained(name), unit="s", bounds=True)
 
 
 def _pace(path: str) -> Get:
@@ -158,14 +141,6 @@ def _seconds(value: float) -> str:
 
 def _percent(part: float) -> str:
     return f"{100 * part:.1f}"
-
-
-def _rate(value: Estimate) -> str:
-    return quantities.interval(value, lambda each: quantities.scaled(each, "").replace(" ", ""))
-
-
-def _bytes_rate(value: Estimate) -> str:
-    return quantities.interval(value, quantities.per_second)
 
 
 _bytes = partial(quantities.scaled, unit="B")
@@ -585,110 +560,7 @@ COLUMNS: tuple[Column, ...] = (
         Column("fairness", _fairness, table.share, unit="1", bounds=True, heading="fairness", on=L),
     ),
     *_defined_in("first-and-last-third", Column("last_over_first", "thirds.ratio", unit="1", bounds=True)),
-    *_defined_in(
-        "generation",
-        Column("weights", lambda row: row.point.levers.get("weights"), on=D, kind=TEXT, part=ID, terminal=DISTINCT),
-        Column("cache", lambda row: row.point.levers.get("cache"), on=D, kind=TEXT, part=ID, terminal=DISTINCT),
-        Column("cache_layout", lambda row: row.point.levers.get("cache_layout"), on=D, kind=TEXT, part=ID),
-        Column("attention_kernel", lambda row: row.point.levers.get("attention"), on=D, kind=TEXT, part=ID),
-        Column("context", _fact("context"), unit="tokens", on=D, part=ID, terminal=DISTINCT),
-        Column("input", _fact("input"), unit="tokens"),
-        Column("output", _fact("output"), unit="tokens"),
-        Column("weight_bytes", _fact("weight_bytes"), _bytes, unit="bytes"),
-        Column("cache_bytes", _fact("cache_bytes"), _bytes, unit="bytes", heading="cache", on=D),
-        Column(
-            "ttft_s",
-            _explained("ttft_s"),
-            table.milliseconds,
-            unit="s",
-            bounds=True,
-            heading="TTFT, ms",
-            on=D,
-            terminal=6,
-            interval=1,
-        ),
-        Column(
-            "tpot_s",
-            _explained("tpot_s"),
-            table.milliseconds,
-            unit="s",
-            bounds=True,
-            heading="TPOT, ms",
-            on=D,
-            terminal=ALWAYS,
-            interval=3,
-        ),
-        Column(
-            "tpot_scan_s",
-            _explained("tpot_scan_s"),
-            table.milliseconds,
-            unit="s",
-            bounds=True,
-            heading="in a scan",
-            on=D,
-            terminal=5,
-            interval=1,
-        ),
-        Column(
-            "tokens_per_s_device",
-            _explained("tokens_per_s_device"),
-            _rate,
-            unit="tokens/s",
-            bounds=True,
-            heading="tokens/s per device",
-            short="/s/device",
-            on=D,
-            terminal=7,
-            interval=1,
-        ),
-        Column(
-            "tokens_per_s_user",
-            _explained("tokens_per_s_user"),
-            _rate,
-            unit="tokens/s",
-            bounds=True,
-            heading="tokens/s per user",
-            short="/s/user",
-            on=D,
-            terminal=6,
-            interval=1,
-        ),
-        Column(
-            "decode_bytes_per_s",
-            _explained("decode_bytes_per_s"),
-            _bytes_rate,
-            unit="bytes/s",
-            bounds=True,
-            heading="bytes/s per device",
-            on=D,
-            terminal=2,
-            interval=1,
-        ),
-        Column(
-            "triad_share",
-            _explained("triad_share"),
-            table.share,
-            unit="1",
-            bounds=True,
-            heading="% of triad",
-            on=D,
-            terminal=3,
-            interval=1,
-        ),
-        Column(
-            "cost_per_million_tokens",
-            _explained("cost_per_million_tokens"),
-            table.ratio,
-            unit="USD",
-            bounds=True,
-            heading="USD per 1M tokens",
-            on=D,
-            terminal=4,
-            interval=1,
-        ),
-        Column("joules_per_token", _explained("joules_per_token"), table.ratio, unit="J", heading="J/token", on=D),
-    ),
-    *_defined_in("time-of-a-token", *(_token(part) for part in decoding.PARTS)),
+    *generation_columns.columns(),
 )
 
 FILE = tuple(sorted((c for c in COLUMNS if c.csv), key=lambda column: _PLACES.get(column.name, len(_PLACES))))

@@ -67,7 +67,7 @@ def workload(config: ConfigDict, levers: Mapping[str, str] | None = None) -> Gen
     Raises UserError for a model or lengths that cannot be.
     """
     given = levers or {}
-    lengths = lengths_of(config, CONTEXT.of(given))
+    lengths = lengths_of(config, int(CONTEXT.of(given)))
     sizes = dimensions(config.model)
     # A longer cache needs more learned positions than the preset has.
     positions = max(sizes.context, lengths.context)

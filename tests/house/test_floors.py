@@ -45,6 +45,7 @@ FEATURES: dict[str, set[str]] = {
     "ablations": set(),
     "audit": set(),
     "cards": {"comparison"},  # a rerun of a card is judged as any comparison of two runs
+    "decode": set(),
     "comparison": {"ablations", "training"},  # two runs are compared by their waterfalls, two trainings by their curves
     "doctor": set(),
     "forecast": set(),

@@ -82,7 +82,10 @@ def _explaining(settings: Settings, steps: list[Point]) -> list[Point]:
     prompts: set[tuple[str, ...]] = set()
     triads: set[int] = set()
     largest: dict[tuple[str, int], Point] = {}
+    alone: dict[str, str] = {}  # by arm, the strategy that explains one device: all of them are one program there
     for point in steps:
+        if point.devices == 1 and alone.setdefault(point.arm, point.strategy) != point.strategy:
+            continue
         # A prompt does not depend on the batch: requests are prefilled one by one.
         others = [value for name, value in sorted(point.levers.items()) if name != BATCH.name]
         key = (point.strategy, str(point.devices), *others)

@@ -15,7 +15,7 @@ from jaxbench.report.drawing.marks import Mark
 from jaxbench.report.run_report import RunReport
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
-GAP = 0.8  # of a bar
+_AXES = ("tokens_per_s_user", "tokens_per_s_device")
 
 
 @plot("frontier", views=("decode",), order=1)
@@ -57,9 +57,6 @@ def draw_frontier(run: RunReport) -> Figure | None:
     return sheet.finish(f"{run.experiment}: throughput against speed", handles, remarks)
 
 
-_AXES = ("tokens_per_s_user", "tokens_per_s_device")
-
-
 def _errors(values: list[Estimate]) -> list[list[float]] | None:
     """Lengths of the arms of error bars; None without intervals."""
     if not all(each.has_interval for each in values):
@@ -73,10 +70,13 @@ def draw_token_time(run: RunReport) -> Figure | None:
     95 % confidence intervals. Weights: the products alone. Cache: attention to it, and writing it. Smaller products:
     norms, activations and sums between them. Message latency: all-reduces of one number. Message bytes: what their
     payload adds. Starting: what a call costs more than a step inside a scan. Unexplained: the rest."""
-    if not run.token_times:
+    # On one device all strategies are one program.
+    shown = {_panel(each): each for each in reversed(run.token_times)}
+    times = [*reversed(shown.values())]
+    if not times:
         return None
-    sheet = Sheet(1, len(run.token_times), heights=2.4, sharey=True)
-    for axes, each in zip(sheet.panels[0], run.token_times, strict=True):
+    sheet = Sheet(1, len(times), heights=2.4, sharey=True)
+    for axes, each in zip(sheet.panels[0], times, strict=True):
         made = [_bar(each, name, at) for at, name in enumerate(reversed(PARTS)) if name in each.parts]
         marks.hbars(axes, made)
         axes.axvline(0, color="#333333", linewidth=0.6)
@@ -84,11 +84,14 @@ def draw_token_time(run: RunReport) -> Figure | None:
             lambda value, _: seconds_tick(value) if value >= 0 else f"-{seconds_tick(-value)}"
         )
         axes.locator_params(axis="x", nbins=4)
-        total = f"{seconds(each.token_s.value)} at batch {each.row.point.global_batch}"
-        entitle(axes, f"{short(each.name, 26)}: {total}", x="seconds of a token")
+        entitle(axes, short(each.name, 26), x=f"of {seconds(each.token_s.value)}, batch {each.row.point.global_batch}")
         sheet.names(axes, list(reversed(PARTS)), shown=axes is sheet.panels[0][0])
     return sheet.finish(f"{run.experiment}: the time of a token", [], notes.of_times(run.rows, "per point"))
 
 
 def _bar(each: TokenTime, name: str, at: int) -> Mark:
     return Mark(at=at, value=each.parts[name], style=list(PARTS).index(name), state=marks.state(each.row))
+
+
+def _panel(each: TokenTime) -> str:
+    return each.name if each.row.point.devices > 1 else "one device"

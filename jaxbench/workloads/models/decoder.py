@@ -421,7 +421,7 @@ def as_gpt(weights: Weights, shape: Dimensions) -> dict[str, object]:
 
 
 def require_heads(shape: Dimensions, tensor: int) -> None:
-    """Raises Unsupported for a model whose heads, hidden units or rows do not divide over `tensor` devices."""
+    """Raises Unsupported if the heads, hidden units or rows of a model do not divide over `tensor` devices."""
     sizes: Sequence[tuple[str, int]] = (
         ("heads of keys and values", shape.kv_heads or shape.heads),
         ("hidden units", shape.between),
