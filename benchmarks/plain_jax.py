@@ -6,6 +6,7 @@ A cell is a model on a number of devices. Its ways to train, each in new process
   suite:       as `jaxbench run`: its variables, memory settings, threads and at most two steps in flight.
   plain:       a loop by hand in JAX's defaults. We set the number of devices and, as `taskset` would, the cores; the
                loop waits for the step before the last 16, because JAX 0.10 may hang if it runs further ahead.
+  kept:        plain, but freed memory stays with the process, as in the suite (`KEEP_MEMORY`).
   processes:   as many processes with one device each at the same time, without communication; of 2 devices only.
   arenas, mimalloc (or --allocators): the suite with another allocator (measure.allocator).
 
@@ -44,6 +45,7 @@ from benchmarks import plain_jax_figure
 from benchmarks.peers.arms import Arm, Lost
 from benchmarks.plain_jax_ratios import (
     ALLOCATORS,
+    KEPT,
     PLAIN,
     PROCESSES,
     SUITE,
@@ -102,7 +104,7 @@ def needed(allocators: Sequence[str], ways: Sequence[str]) -> list[str]:
 def ways_of(cell: Cell, allocators: Sequence[str]) -> list[str]:
     ways = [SUITE]
     if cell.model in COMPARED:
-        ways += [PLAIN, *([PROCESSES] if cell.devices == 2 else [])]
+        ways += [PLAIN, KEPT, *([PROCESSES] if cell.devices == 2 else [])]
     return ways + [name for name in allocators if cell.devices <= available_cores()]
 
 
@@ -154,7 +156,7 @@ def start(cell: Cell, way: str, cache: str) -> Way:
 
     if way == PROCESSES:
         return Way([arm("alone", 1, core) for core in range(cell.devices)])
-    return Way([arm("plain" if way == PLAIN else "together", cell.devices)])
+    return Way([arm("plain" if way in (PLAIN, KEPT) else "together", cell.devices)])
 
 
 def guarded(name: str, way: Way, action: Any) -> None:
@@ -164,7 +166,7 @@ def guarded(name: str, way: Way, action: Any) -> None:
     try:
         action()
     except Lost:
-        if name != PLAIN:
+        if name not in (PLAIN, KEPT):
             raise
         way.lost = True
 

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.peers.ratios import median_of
 from jaxbench.statistics.bootstrap import Estimate
 
-SUITE, PLAIN, PROCESSES = "suite", "plain", "processes"
+SUITE, PLAIN, KEPT, PROCESSES = "suite", "plain", "kept", "processes"
 ALLOCATORS = ("arenas", "mimalloc")
 
 

@@ -18,12 +18,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, TypeVar
 
 import jax
 import numpy as np
 
-from jaxbench.core.workload import PyTree
 from jaxbench.machine import cores
 from jaxbench.machine.core_speed import CoreSpeeds
 from jaxbench.machine.cores import LoadCounters
@@ -36,8 +35,10 @@ COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"  # JAX records one 
 # with jax 0.12. With at most this many steps in flight, two threads are enough for 8 devices and 16 collectives at once
 # (`tests/core/test_run_ahead.py`).
 RUN_AHEAD = 2
-Step = Callable[..., PyTree]  # (state, batch) -> (state, metrics), compiled
-Loop = Callable[..., PyTree]  # (state, batch, count) -> the state after `count` steps in one call
+State = TypeVar("State")  # this and the batch: trees of arrays on devices
+Batch = TypeVar("Batch")
+Step = Callable[[State, Batch], tuple[State, object]]  # compiled; returns the next state and metrics
+Loop = Callable[[State, Batch, jax.Array], State]  # (state, batch, count) -> the state after `count` steps in one call
 SIDE = 224  # of the matrix, small enough for a core's own cache
 
 
@@ -60,6 +61,7 @@ class Round:
     system_s: tuple[float, ...] = ()
     waits: tuple[int, ...] = ()
     faults: tuple[int, ...] = ()
+    threads: tuple[int, ...] = ()
     probe_s: tuple[float, ...] = ()
     cores: tuple[int, ...] = ()
     core_product_s: tuple[tuple[float, ...], ...] = ()
@@ -67,6 +69,32 @@ class Round:
     accelerators: tuple[str, ...] = ()
     accelerator_product_s: tuple[tuple[float, ...], ...] = ()
     warmup_steps: int = 0
+
+
+class Load(TypedDict, total=False):
+    """The fields of a `Round` that say how loaded the machine was during each block."""
+
+    cpu_s: tuple[float, ...]
+    switches: tuple[int, ...]
+    others_s: tuple[float, ...]
+    steal_s: tuple[float, ...]
+    cpus: int
+    quota: float
+    throttled_s: tuple[float, ...]
+    system_s: tuple[float, ...]
+    waits: tuple[int, ...]
+    faults: tuple[int, ...]
+    threads: tuple[int, ...]
+
+
+class Speeds(TypedDict, total=False):
+    """The fields of a `Round` that say how fast its cores or accelerators were during each block."""
+
+    cores: tuple[int, ...]
+    core_product_s: tuple[tuple[float, ...], ...]
+    core_copy_s: tuple[tuple[float, ...], ...]
+    accelerators: tuple[str, ...]
+    accelerator_product_s: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -87,10 +115,10 @@ class InFlight:
     """
 
     limit: int | None
-    fence: Callable[[PyTree], PyTree] = jax.block_until_ready
-    outputs: deque[PyTree] = dataclasses.field(default_factory=deque)
+    fence: Callable[[object], object] = jax.block_until_ready
+    outputs: deque[object] = dataclasses.field(default_factory=deque)
 
-    def add(self, state: PyTree, metrics: PyTree) -> None:
+    def add(self, state: object, metrics: object) -> None:
         """Notes a step that was just started. Waits for the oldest if too many are in flight."""
         if self.limit is None:
             return
@@ -131,7 +159,7 @@ class Timer:
     warmup_blocks: int = 6
     agreement: float = 0.1
     clock: Callable[[], float] = time.perf_counter
-    fence: Callable[[PyTree], PyTree] = jax.block_until_ready
+    fence: Callable[[object], object] = jax.block_until_ready
     ahead: int | None = None
     before: Callable[[], LoadCounters] = cores.load_before
     after: Callable[[], LoadCounters] = cores.load_after
@@ -140,7 +168,7 @@ class Timer:
     barrier: Callable[[], None] = lambda: None
     broadcast: Callable[[bool], bool] = lambda value: value
 
-    def block(self, step: Step, state: PyTree, batch: PyTree, steps: int) -> tuple[float, PyTree]:
+    def block(self, step: Step[State, Batch], state: State, batch: Batch, steps: int) -> tuple[float, State]:
         """Runs `steps` dependent steps. Returns (seconds, state)."""
         self.barrier()  # before the clock starts: waiting for a late process is no part of a step
         in_flight = InFlight(self.ahead, self.fence)
@@ -151,7 +179,9 @@ class Timer:
         self.fence((state, metrics))
         return self.clock() - start, state
 
-    def steps_per_block(self, step: Step, state: PyTree, batch: PyTree, least_s: float) -> tuple[int, PyTree]:
+    def steps_per_block(
+        self, step: Step[State, Batch], state: State, batch: Batch, least_s: float
+    ) -> tuple[int, State]:
         """(K, state). K: the smallest power of two (at most `max_steps`) for which two blocks in a row last `least_s`.
 
         It is found by doubling, because the first steps of a program are slower and predict nothing. One block is not
@@ -169,7 +199,7 @@ class Timer:
             steps *= 2
         return steps, state
 
-    def loop(self, loop: Loop, state: PyTree, batch: PyTree, count: jax.Array) -> tuple[float, PyTree]:
+    def loop(self, loop: Loop[State, Batch], state: State, batch: Batch, count: jax.Array) -> tuple[float, State]:
         """One run of the loop. `count`: its iterations, an int32 scalar on the device. Returns (seconds, state)."""
         self.barrier()
         start = self.clock()
@@ -178,8 +208,8 @@ class Timer:
         return self.clock() - start, state
 
     def steps_per_loop(
-        self, loop: Loop, state: PyTree, batch: PyTree, least_s: float, place: Callable[[int], jax.Array]
-    ) -> tuple[int, PyTree]:
+        self, loop: Loop[State, Batch], state: State, batch: Batch, least_s: float, place: Callable[[int], jax.Array]
+    ) -> tuple[int, State]:
         """Like `steps_per_block`, up to 2^20 iterations. place: puts a number on the device."""
         steps = 1
         while True:
@@ -190,8 +220,8 @@ class Timer:
             steps *= 2 if self.broadcast(seconds > least_s / 8) else 8
 
     def loops(
-        self, loop: Loop, state: PyTree, batch: PyTree, steps: int, place: Callable[[int], jax.Array]
-    ) -> tuple[Loops, PyTree]:
+        self, loop: Loop[State, Batch], state: State, batch: Batch, steps: int, place: Callable[[int], jax.Array]
+    ) -> tuple[Loops, State]:
         """Times loops of `steps` and 2 x `steps` iterations alternately, after one warm-up loop."""
         once, twice = place(steps), place(2 * steps)
         _, state = self.loop(loop, state, batch, once)
@@ -204,21 +234,21 @@ class Timer:
                 double.append(seconds)
         return Loops(steps, tuple(single), tuple(double)), state
 
-    def round(self, step: Step, state: PyTree, batch: PyTree, steps: int) -> Round:
+    def round(self, step: Step[State, Batch], state: State, batch: Batch, steps: int) -> Round:
         """Warms up until two successive blocks agree, then times the blocks. A host transfer inside raises an error."""
         return self.round_and_state(step, state, batch, steps)[0]
 
     def round_and_state(
         self,
-        step: Step,
-        state: PyTree,
-        batch: PyTree,
+        step: Step[State, Batch],
+        state: State,
+        batch: Batch,
         steps: int,
         *,
         guard: str = "disallow",
         repeated: bool = False,
         double: bool = True,
-    ) -> tuple[Round, PyTree]:
+    ) -> tuple[Round, State]:
         """(`round`, the state after its last step). guard: "allow" for a step that is itself a transfer.
 
         repeated: the step has settled in an earlier round of this process, so half a block is enough to bring its data
@@ -263,9 +293,9 @@ class Timer:
         return measured, state
 
 
-def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any]:
+def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> Load:
     """The load of each block, from the samples before and after it, as the fields of `Round`."""
-    load: dict[str, Any] = {
+    load: Load = {
         "cpu_s": tuple(b.cpu_s - a.cpu_s for a, b in samples),
         "switches": tuple(b.switches - a.switches for a, b in samples),
         "system_s": tuple(b.system_s - a.system_s for a, b in samples),
@@ -273,6 +303,9 @@ def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any
         "faults": tuple(b.faults - a.faults for a, b in samples),
         "cpus": samples[0][0].cpus,
     }
+    counted = [b.threads for _, b in samples if b.threads is not None]  # after the block: its pools have started
+    if len(counted) == len(samples):
+        load["threads"] = tuple(counted)
     if busy := _between([(a.busy_s, b.busy_s) for a, b in samples]):
         load["others_s"] = tuple(all_s - own_s for all_s, own_s in zip(busy, load["cpu_s"], strict=True))
     if steal := _between([(a.steal_s, b.steal_s) for a, b in samples]):
@@ -285,7 +318,7 @@ def loads(samples: Sequence[tuple[LoadCounters, LoadCounters]]) -> dict[str, Any
     return load
 
 
-def _speeds(readings: Sequence[CoreSpeeds | DeviceSpeeds]) -> dict[str, Any]:
+def _speeds(readings: Sequence[CoreSpeeds | DeviceSpeeds]) -> Speeds:
     """Readings around the blocks of a round, as the fields of `Round`: for each block the faster of the reading before
     it and the one after it. A tenth of single readings on an idle virtual machine are slow for a moment; a neighbour
     that was there for the whole block slows both."""

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
-from jax.sharding import Mesh
+from jax.sharding import Mesh, Sharding
 
-from jaxbench.core.workload import Batch, CollectiveBounds, Keys, PyTree
+from jaxbench.core.trees import ArrayTree, PyTree, Tree
+from jaxbench.core.workload import Batch, CollectiveBounds, Keys
 
 
 @jax.tree_util.register_dataclass
@@ -27,6 +28,12 @@ class TrainState:
     model_state: PyTree
     opt_state: PyTree
     key: jax.Array
+
+
+Shardings: TypeAlias = "TrainState | Tree[Sharding]"  # state-shaped, or a tree or prefix of another argument
+
+
+Call = Callable[[TrainState, Batch], tuple[TrainState, ArrayTree]]  # a compiled step, or a part of one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +71,14 @@ class Program:
 
     mesh: Mesh
     init: Callable[[jax.Array], TrainState]
-    step: Any
-    state_sharding: PyTree = None
-    batch_sharding: PyTree = None
-    put: Callable[[Batch], Batch]
+    step: Any  # of JAX's own type for jitted functions, which type checkers do not see
+    state_sharding: Shardings = None
+    batch_sharding: Shardings = None
+    put: Callable[[Mapping[str, Any]], Batch]
     export: Callable[[TrainState], TrainState] = lambda state: state
     load: Callable[[TrainState], TrainState] = lambda state: state
     expected: Callable[[int], CollectiveBounds] | None = None
-    gradients: Any = None
+    gradients: jax.stages.Wrapped | None = None
     batch_parts: int | None = None
     disabled_passes: tuple[str, ...] = ()
     sums: int = 1
@@ -79,10 +86,10 @@ class Program:
     widest: int = 4
     keys: Keys | None = None
     order: Callable[[Batch], Batch] = lambda batch: batch
-    enter: Callable[[], AbstractContextManager[PyTree]] | None = None
-    avals: Callable[[], tuple[PyTree, PyTree]] | None = None
+    enter: Callable[[], AbstractContextManager[object]] | None = None
+    avals: Callable[[], tuple[TrainState, PyTree]] | None = None
 
-    def context(self) -> AbstractContextManager[PyTree]:
+    def context(self) -> AbstractContextManager[object]:
         """Open it to trace and call the step."""
         return jax.set_mesh(self.mesh) if self.enter is None else self.enter()
 

@@ -298,6 +298,7 @@ class RoundRecord(Line):
     system_s: tuple[NonNegative, ...] = ()
     waits: tuple[Count, ...] = ()  # voluntary context switches
     faults: tuple[Count, ...] = ()  # page faults without a disk
+    threads: tuple[Count, ...] = ()  # of the measuring process at the end of the block, those that wait included
     # The speed of each core of the point, alone: processor seconds of a fixed product in the first cache, and of a
     # fixed copy beyond the second, block x core, the faster of the readings before and after a block. () in older
     # records, and on accelerators
@@ -326,7 +327,7 @@ class RoundRecord(Line):
         times = self.process_block_s
         if times and tuple(max(block) for block in zip(*times, strict=True)) != self.block_s:
             raise ValueError("block_s is not the slowest of process_block_s")
-        load = "cpu_s switches system_s waits faults others_s steal_s throttled_s"
+        load = "cpu_s switches system_s waits faults threads others_s steal_s throttled_s"
         for name in f"{load} probe_s core_product_s core_copy_s accelerator_product_s".split():
             if (count := len(getattr(self, name))) not in (0, len(self.block_s) + len(self.double_block_s)):
                 raise ValueError(f"{name} has {count} values, not one for each timed block")

@@ -7,9 +7,9 @@ total and its weight separately, and both are summed over parts before the divis
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeGuard, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxbench.errors import UserError
 
-PyTree = Any  # arrays in nested containers
+T = TypeVar("T")
 
 
 @jax.tree_util.register_dataclass
@@ -52,46 +52,48 @@ def mean(values: jax.Array, weights: jax.Array | None = None) -> jax.Array | Wei
     return WeightedMean(jnp.sum(values * weights), jnp.sum(weights))
 
 
-def divided(total: PyTree, weight: jax.Array) -> PyTree:
+def divided(total: jax.Array, weight: jax.Array) -> jax.Array:
     """total / weight, or `total` if the weight is 0."""
     # A division by 0 would give NaN, also in the gradient. With a weight of 0 the total is 0 too.
     return (total / jnp.where(weight == 0, 1, weight).astype(total.dtype)).astype(total.dtype)
 
 
-def value(mean: Any) -> PyTree:
+def value(mean: jax.Array | WeightedMean) -> jax.Array:
     """A loss or a metric as one number: itself, or the mean of a WeightedMean."""
     return mean.mean if isinstance(mean, WeightedMean) else mean
 
 
-def float_weights(tree: PyTree) -> PyTree:
+def float_weights(tree: T) -> T:
     """`tree` with float32 weights: a count of tokens is often an integer, which cannot be averaged."""
 
-    def cast(x: PyTree) -> PyTree:
-        return WeightedMean(x.total, x.weight.astype(jnp.float32)) if is_weighted(x) else x
+    def cast(x: object) -> object:
+        return WeightedMean(x.total, x.weight.astype(jnp.float32)) if isinstance(x, WeightedMean) else x
 
     return jax.tree.map(cast, tree, is_leaf=is_weighted)
 
 
-def is_weighted(x: PyTree) -> bool:
+def is_weighted(x: object) -> TypeGuard[WeightedMean]:
     return isinstance(x, WeightedMean)
 
 
-def normalized(tree: PyTree, over: Callable[[jax.Array], jax.Array]) -> PyTree:
-    """`tree` with each WeightedMean as total / over(weight).
+def normalized(
+    metrics: Mapping[str, jax.Array | WeightedMean], over: Callable[[jax.Array], jax.Array]
+) -> dict[str, jax.Array]:
+    """`metrics` with each WeightedMean as total / over(weight).
 
     over: weight -> the mean weight w of n devices. The mean of the results over devices is then the weighted mean of
     the whole batch: (1 / n) sum(total_i / w) = sum(total_i) / sum(weight_i).
     """
     weights: dict[int, jax.Array] = {}  # metrics often share a weight, which is then sent once
 
-    def normalize(x: PyTree) -> PyTree:
-        if not is_weighted(x):
+    def normalize(x: jax.Array | WeightedMean) -> jax.Array:
+        if not isinstance(x, WeightedMean):
             return x
         if id(x.weight) not in weights:
             weights[id(x.weight)] = over(x.weight)
         return divided(x.total, weights[id(x.weight)])
 
-    return jax.tree.map(normalize, tree, is_leaf=is_weighted)
+    return {name: normalize(metric) for name, metric in metrics.items()}
 
 
 class Means:
@@ -101,10 +103,10 @@ class Means:
         self._totals: dict[str, float] = {}
         self._weights: dict[str, float] = {}
 
-    def add(self, metrics: dict[str, Any], examples: int) -> None:
+    def add(self, metrics: Mapping[str, jax.Array | np.ndarray | WeightedMean], examples: int) -> None:
         """Adds the metrics of `examples` examples. The total of a plain accuracy is a whole number of right answers."""
         for name, metric in metrics.items():
-            if is_weighted(metric):
+            if isinstance(metric, WeightedMean):
                 total, weight = float(np.asarray(metric.total)), float(np.asarray(metric.weight))
             else:
                 total, weight = float(np.asarray(metric)) * examples, float(examples)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +13,18 @@ import optax
 from jax.typing import DTypeLike
 
 from jaxbench.core import weighted
-from jaxbench.core.weighted import PyTree, WeightedMean
+from jaxbench.core.trees import ArrayTree, PyTree, entries
+from jaxbench.core.weighted import WeightedMean
 
 Batch = dict[str, jax.Array]
-Metrics = dict[str, Any]  # a loss returns scalars or WeightedMeans, a step returns scalars
+HostBatch = dict[str, np.ndarray]
+Mean = jax.Array | WeightedMean  # a loss or a metric: a scalar, or a total with its weight
+Metrics = Mapping[str, Mean]  # of a loss
+Scalars = dict[str, jax.Array]  # the metrics of a step
+# Of a model. Its own code looks into its parameters and state, so only the model knows their structure.
+Loss = Callable[[PyTree, PyTree, Batch, jax.Array], tuple[Mean, tuple[PyTree, Metrics]]]
+Evaluate = Callable[[PyTree, PyTree, Batch], Metrics]
+Predict = Callable[[PyTree, PyTree, Batch], PyTree]
 KEY = jax.ShapeDtypeStruct((2,), "uint32")  # the shape and dtype of a random key, to trace functions without values
 Keys = Callable[[jax.Array], jax.Array]  # a random key -> one key for each part of the batch
 # By kind of collective ("all-reduce"): the fewest and the most numbers in its results on one device in one step.
@@ -83,7 +90,7 @@ class Stages:
 
     first: Callable[[PyTree, PyTree, Batch, jax.Array], PyTree]
     block: Callable[[PyTree, PyTree, Batch, jax.Array], PyTree]
-    last: Callable[[PyTree, PyTree, Batch, jax.Array], tuple[jax.Array | WeightedMean, Metrics]]
+    last: Callable[[PyTree, PyTree, Batch, jax.Array], tuple[Mean, Metrics]]
     blocks: str = "blocks"
     remat: str = "none"
 
@@ -161,7 +168,7 @@ class TrainWorkload:
 
     name: str
     init: Callable[[jax.Array], tuple[PyTree, PyTree]]
-    loss: Callable[[PyTree, PyTree, Batch, jax.Array], tuple[jax.Array | WeightedMean, tuple[PyTree, Metrics]]]
+    loss: Loss
     optimizer: optax.GradientTransformation
     example: Mapping[str, Field]
     flops_per_example: float | None = None
@@ -170,9 +177,9 @@ class TrainWorkload:
     padding_flops_per_example: float = 0.0
     unit: str = "examples"
     tokens: int = 0
-    data: PyTree = None
-    evaluate: Callable[[PyTree, PyTree, Batch], Metrics] | None = None
-    predict: Callable[[PyTree, PyTree, Batch], PyTree] | None = None
+    data: object = None
+    evaluate: Evaluate | None = None
+    predict: Predict | None = None
     tolerance: float = 1e-5
     tolerance_reason: str = "float32 sums in another order"
     partition: Partition | None = None
@@ -185,9 +192,9 @@ class TrainWorkload:
     least: int = 1
     sent: str = ""
 
-    def reduced(self, params: PyTree) -> PyTree:
+    def reduced(self, params: ArrayTree) -> ArrayTree:
         """The part of the parameters for which devices reduce gradients."""
-        return params[self.sent] if self.sent else params
+        return entries(params)[self.sent] if self.sent else params
 
     def synthetic(self, key: jax.Array, batch: int) -> Batch:
         """Draws one batch; each field has shape (batch, *field.shape)."""
@@ -204,8 +211,8 @@ class TrainWorkload:
         return drawn
 
     def mean_loss(
-        self, params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array
-    ) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+        self, params: ArrayTree, model_state: ArrayTree, batch: Batch, key: jax.Array
+    ) -> tuple[jax.Array, tuple[ArrayTree, Scalars]]:
         """`loss` with its value and its metrics as scalars: means over the given examples."""
         loss, (model_state, metrics) = self.loss(params, model_state, batch, key)
         return weighted.value(loss), (model_state, {name: weighted.value(x) for name, x in metrics.items()})

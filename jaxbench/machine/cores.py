@@ -19,6 +19,7 @@ from jaxbench.machine.cpu_quota import Quota
 
 CPUS = Path("/sys/devices/system/cpu")
 STAT = Path("/proc/stat")
+TASKS = Path("/proc/self/task")
 
 
 def physical_cores(allowed: set[int] | None = None, topology: Path = CPUS) -> list[int]:
@@ -114,6 +115,7 @@ class LoadCounters:
         is 0 on every CPU since the system started: there is no hypervisor, or it does not report steal.
       cpus: the number of CPUs that this process may use.
       quota: the CPU quota of this process; None without one.
+      threads: the threads of this process, those that wait included; None if the system does not report them.
     """
 
     cpu_s: float
@@ -125,6 +127,7 @@ class LoadCounters:
     waits: int = 0
     faults: int = 0
     quota: Quota | None = None
+    threads: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +171,8 @@ def load_after() -> LoadCounters:
 def _load(
     busy_s: float | None, steal_s: float | None, cpus: int, own: tuple[float, resource.struct_rusage] | None = None
 ) -> LoadCounters:
-    limit = cpu_quota.read()  # before this process' own counters, because it takes time, too
+    # Before this process' own counters, because these take time, too.
+    limit, running = cpu_quota.read(), threads()
     cpu_s, used = own or _own_load()
     return LoadCounters(
         cpu_s=cpu_s,
@@ -180,7 +184,16 @@ def _load(
         waits=used.ru_nvcsw,
         faults=used.ru_minflt,
         quota=limit,
+        threads=running,
     )
+
+
+def threads(tasks: Path = TASKS) -> int | None:
+    """The threads of this process, those that wait included; None if the system does not report them."""
+    try:
+        return len(os.listdir(tasks))
+    except OSError:
+        return None
 
 
 def _own_load() -> tuple[float, resource.struct_rusage]:

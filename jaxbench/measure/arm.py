@@ -18,7 +18,7 @@ from ml_collections import ConfigDict
 
 from jaxbench import discovery, parallel
 from jaxbench.core.program import Program
-from jaxbench.core.workload import KEY, PyTree, TrainWorkload
+from jaxbench.core.workload import KEY, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers import (
     ACCUMULATE,
@@ -160,7 +160,7 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
             f"--config.lever.execution={execution} is not possible under pmap: use --config.strategy=jit_auto."
         )
     # What remains is execution=jit or eager: the same step without donation, so that its inputs stay alive.
-    outputs: PyTree = program.state_sharding, NamedSharding(program.mesh, PartitionSpec())
+    outputs = program.state_sharding, NamedSharding(program.mesh, PartitionSpec())
     return dataclasses.replace(program, step=jax.jit(program.step.__wrapped__, out_shardings=outputs))
 
 

@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.program import Program, TrainState
+from jaxbench.core.program import Call, Program, TrainState
 from jaxbench.core.schema import Collective, CompileReport, Verdict
-from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree, entries
+from jaxbench.core.workload import KEY, Batch, TrainWorkload
 from jaxbench.errors import present
 from jaxbench.levers import PRECISION, SIXTEEN_BITS
 from jaxbench.measure import memory
@@ -53,9 +54,7 @@ TIMED_UPDATE, TIMED_PART = "timed update", "timed part"
 SAME_WORK = 0.02
 
 
-def train(
-    program: Program, call: Callable[..., PyTree], key: jax.Array, batch: Batch, count: int = STEPS
-) -> TrainedState:
+def train(program: Program, call: Call, key: jax.Array, batch: Batch, count: int = STEPS) -> TrainedState:
     """Makes `count` updates with a strategy's compiled step, and returns the state as host arrays."""
     call = members_of(program.mesh).after_barrier(call)
     with jax.set_mesh(program.mesh):
@@ -175,7 +174,7 @@ def judge_optimizer(actual: TrainedState, expected: Reference) -> Verdict:
     running means are then n and n^2 times too large.
     """
 
-    def floats(tree: PyTree) -> list[np.ndarray]:
+    def floats(tree: ArrayTree) -> list[np.ndarray]:
         return [np.asarray(leaf) for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
 
     # Only floats: step counters are equal in every program, and their large values would hide a wrong moment.
@@ -261,13 +260,13 @@ def expected_part(
     """
     layout = BatchLayout.of(program, draws=draws)
 
-    def run(on: jax.Device) -> PyTree:
+    def run(on: jax.Device) -> ArrayTree:
         state = initial_state(workload, key, device=on)
         with jax.default_device(on):
             drawn, ordered = layout.prepared(workload, state, batch)
             one = workload if drawn is state else by_parts(workload)
 
-            def compute(state: TrainState, batch: Batch) -> PyTree:
+            def compute(state: TrainState, batch: Batch) -> ArrayTree:
                 if part == "inference":
                     return present(one.predict)(state.params, state.model_state, batch)
                 with sharding_context.over(parts=1 if state.key.ndim > 1 else layout.parts):
@@ -279,9 +278,7 @@ def expected_part(
     return ExpectedPart("predictions" if part == "inference" else "loss", jax.tree.leaves(result), note)
 
 
-def judge_part(
-    program: Program, call: Callable[..., PyTree], state: TrainState, batch: Batch, expected: ExpectedPart
-) -> Verdict:
+def judge_part(program: Program, call: Call, state: TrainState, batch: Batch, expected: ExpectedPart) -> Verdict:
     """The verdict "part": whether a part of a step computes what one device computes.
 
     call: the compiled part; it takes the state and may donate it. batch: canonical.
@@ -292,7 +289,7 @@ def judge_part(
         actual = jax.tree.leaves(multihost.on_host(outputs))
     else:
         # The devices average their own examples, so the mean over devices is the loss of the batch.
-        actual = [np.mean(x) for x in jax.tree.leaves(multihost.on_host(outputs["loss"]))]
+        actual = [np.mean(x) for x in jax.tree.leaves(multihost.on_host(entries(outputs)["loss"]))]
     distance = relative_l2(actual, expected.leaves)
     ok = distance <= PART
     reason = f"relative L2 distance of the {expected.what} to one device is {distance:.1e}, "
@@ -355,7 +352,7 @@ def judge_steps(state: TrainState, steps: int) -> Verdict:
 
 def judge_update(
     program: Program,
-    call: Callable[..., PyTree],
+    call: Call,
     state: TrainState,
     batch: Batch,
     *,
@@ -401,9 +398,7 @@ def judge_update(
     return dataclasses.replace(verdict, name=TIMED_UPDATE, reason=f"{after}: {verdict.reason}"), loss
 
 
-def judge_timed_part(
-    program: Program, call: Callable[..., PyTree], state: TrainState, batch: Batch, expected: ExpectedPart
-) -> Verdict:
+def judge_timed_part(program: Program, call: Call, state: TrainState, batch: Batch, expected: ExpectedPart) -> Verdict:
     """Whether one more call of a part of a step, from the timed state, computes what one device computes.
 
     Donates the state. Such a part updates nothing, so the timed state must still equal the first one, and this call
@@ -414,7 +409,7 @@ def judge_timed_part(
 
 
 def _updated(
-    program: Program, call: Callable[..., PyTree], state: TrainState, batch: Batch, updates: int
+    program: Program, call: Call, state: TrainState, batch: Batch, updates: int
 ) -> tuple[TrainState, TrainedState, float | None]:
     """(the canonical state before the updates, the state after them, the loss of the first). Donates `state`."""
     call = members_of(program.mesh).after_barrier(call)
@@ -429,7 +424,11 @@ def _updated(
 
 
 def judge_devices(
-    asked: Sequence[jax.Device], parts: int | None, state: PyTree, batch: PyTree, collectives: Sequence[Collective]
+    asked: Sequence[jax.Device],
+    parts: int | None,
+    state: TrainState,
+    batch: ArrayTree,
+    collectives: Sequence[Collective],
 ) -> Verdict:
     """The verdict "devices": whether a step runs on the devices of its point, each with its own share of the work.
 
@@ -466,7 +465,7 @@ def judge_devices(
     return verdict(f"the compiled step uses the {count} devices asked for{share}", idle=0)
 
 
-def _parts_of(leaf: PyTree) -> int:
+def _parts_of(leaf: jax.ShapeDtypeStruct) -> int:
     """The number of different parts of an array that its devices hold."""
     indices = leaf.sharding.devices_indices_map(leaf.shape)
     return len({str(index) for index in indices.values()})

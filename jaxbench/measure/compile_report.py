@@ -18,7 +18,7 @@ import jax
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork
 from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, present
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
 from jaxbench.hlo.operations import ATTENTIONS
@@ -157,7 +157,7 @@ def compile_step(
             compiled = lowered.compile(options) if options else lowered.compile()
         compiled_at = clock()
     # Everything below reads the finished executable: none of it is part of the times above.
-    memory, hlo = compiled.memory_analysis(), compiled.as_text()
+    memory, hlo = present(compiled.memory_analysis()), present(compiled.as_text())
     module = parse(hlo)
     # XLA's own count omits products that its CPU compiler hands to a library, so the text is counted, too.
     counted = operations.count(module)

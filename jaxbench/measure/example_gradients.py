@@ -19,16 +19,14 @@ import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.workload import PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree, entries
+from jaxbench.core.workload import Batch, HostBatch, TrainWorkload
 from jaxbench.workloads import sharding_context
-
-Batch = dict[str, Any]  # arrays of the host, by field; JAX's own in a compiled function
 
 DRAWS = 8  # random keys: with one, half of the examples may be dropped
 CHANCE = 1e-3  # the probability that `without_effect` returns a place which lacks an effect only by chance
@@ -62,16 +60,16 @@ class ExampleGradients:
     never: tuple[int, ...]
 
 
-Look = Callable[[Batch, int], Gradient]
+Look = Callable[[HostBatch, int], Gradient]
 
 
 def look_at(
-    workload: TrainWorkload, model_state: PyTree, params: PyTree, batch: Batch, key: jax.Array
+    workload: TrainWorkload, model_state: ArrayTree, params: ArrayTree, batch: Batch, key: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The fields of a Gradient, to be compiled."""
 
-    def loss(reduced: PyTree) -> jax.Array:
-        whole = {**params, workload.sent: reduced} if workload.sent else reduced
+    def loss(reduced: ArrayTree) -> jax.Array:
+        whole = {**entries(params), workload.sent: reduced} if workload.sent else reduced
         # As in two parts, so that the statistics of a half are those of its own examples.
         with sharding_context.over(parts=2):
             return workload.mean_loss(whole, model_state, batch, key)[0]
@@ -95,7 +93,7 @@ def look_at(
 
 
 def find(
-    look: Look, batch: Batch, others: Batch, *, unread: Sequence[str] = (), draws: bool = False
+    look: Look, batch: HostBatch, others: HostBatch, *, unread: Sequence[str] = (), draws: bool = False
 ) -> ExampleGradients:
     """Replaces each example of `batch` by one of `others` (host arrays), and looks at the gradient.
 
@@ -129,7 +127,7 @@ def find(
     return ExampleGradients(examples=len(places), without=tuple(without), never=tuple(never))
 
 
-def mean_of_halves(look: Look, batch: Batch, *, share: float | None, rounding: float) -> bool:
+def mean_of_halves(look: Look, batch: HostBatch, *, share: float | None, rounding: float) -> bool:
     """Whether the gradient of a batch is a mean of the gradients of its halves, to within rounding.
 
     share: the weight of the first half; None: any. rounding: relative, of the loss. The gradient of a half is that of a
@@ -148,7 +146,11 @@ def mean_of_halves(look: Look, batch: Batch, *, share: float | None, rounding: f
 
 
 def without_effect(
-    bits: Callable[[Batch, int], Hashable], batch: Batch, others: Batch, fields: Sequence[str], without: Sequence[int]
+    bits: Callable[[HostBatch, int], Hashable],
+    batch: HostBatch,
+    others: HostBatch,
+    fields: Sequence[str],
+    without: Sequence[int],
 ) -> list[int]:
     """The places of `without` where no example changes a result, in as many other batches as a proof takes.
 
@@ -177,10 +179,10 @@ def without_effect(
 
 
 def _replaced(
-    batch: Batch, others: Batch, fields: Sequence[str], places: list[int], donors: list[int]
-) -> dict[str, Any]:
+    batch: HostBatch, others: HostBatch, fields: Sequence[str], places: list[int], donors: list[int]
+) -> HostBatch:
     """The batch with some fields of the examples `places` from the examples `donors` of another batch."""
-    found: dict[str, Any] = dict(batch)
+    found = dict(batch)
     for name in fields:
         found[name] = np.array(batch[name])
         found[name][places] = others[name][donors]

@@ -24,7 +24,8 @@ from jax.extend import core
 from jaxbench.core import weighted
 from jaxbench.core.program import Program
 from jaxbench.core.schema import Collective, CompileReport, Verdict
-from jaxbench.core.workload import KEY, Batch, CollectiveBounds, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import KEY, Batch, CollectiveBounds, Mean, Scalars, TrainWorkload
 from jaxbench.hlo import collective_counts
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.optimizer import unused_gradients
@@ -52,7 +53,7 @@ class Statistics:
     repeats: int = 1
 
     @classmethod
-    def of(cls, workload: TrainWorkload, model_state: PyTree) -> Statistics:
+    def of(cls, workload: TrainWorkload, model_state: ArrayTree) -> Statistics:
         """Counts the state of a workload.
 
         Statistics of each device's own examples are summed once, those of the whole batch in each pass.
@@ -106,7 +107,7 @@ class StepFacts:
     divided: int = 0
 
 
-def gradient_bytes(params: PyTree, devices: int) -> int:
+def gradient_bytes(params: ArrayTree, devices: int) -> int:
     """The bytes that data parallelism must reduce: the gradient of each of these parameters once; 0 on one device."""
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(params)) if devices > 1 else 0
 
@@ -217,7 +218,7 @@ def _gathered(
     return total
 
 
-def data_parallel(params: PyTree, unused: frozenset[int] = frozenset()) -> CollectiveBounds:
+def data_parallel(params: ArrayTree, unused: frozenset[int] = frozenset()) -> CollectiveBounds:
     """Expected communication of plain data parallelism: one all-reduce of every parameter's gradient, nothing else.
 
     unused: the indices of parameters for which the optimizer uses no gradient; their gradients may be left out.
@@ -374,7 +375,7 @@ def draws(workload: TrainWorkload) -> bool:
 
 
 def _examples_reach(
-    workload: TrainWorkload, function: Callable[..., PyTree]
+    workload: TrainWorkload, function: Callable[..., object]
 ) -> tuple[core.Jaxpr, list[bool], list[jax.ShapeDtypeStruct]]:
     """(the jaxpr of a function; whether each of its results depends on the examples; the shapes of the parameters).
 
@@ -387,7 +388,7 @@ def _examples_reach(
     return jaxpr, reached(jaxpr, jaxpr.invars[: len(jax.tree.leaves(batch))]), jax.tree.leaves(params)
 
 
-def _gradient(workload: TrainWorkload) -> Callable[..., PyTree]:
+def _gradient(workload: TrainWorkload) -> Callable[..., ArrayTree]:
     return lambda *args: jax.grad(workload.mean_loss, has_aux=True)(*args)[0]
 
 
@@ -417,8 +418,8 @@ def scalars_of_examples(workload: TrainWorkload) -> int:
     The compiler may see that the others, such as constants, need not be summed.
     """
 
-    def scalars(*args: PyTree) -> PyTree:
-        loss, (_, metrics) = workload.mean_loss(*args)
+    def scalars(params: ArrayTree, model_state: ArrayTree, batch: Batch, key: jax.Array) -> Scalars:
+        loss, (_, metrics) = workload.mean_loss(params, model_state, batch, key)
         return {"loss": loss, **metrics}
 
     jaxpr, reaches, _ = _examples_reach(workload, scalars)
@@ -451,7 +452,7 @@ def _loss_of_part(workload: TrainWorkload, examples_given: int) -> core.Jaxpr:
     """The jaxpr of the loss when other devices hold other parts of the batch."""
     params, model_state = jax.eval_shape(workload.init, KEY)
 
-    def loss(params: PyTree, batch: Batch, key: jax.Array) -> PyTree:
+    def loss(params: ArrayTree, batch: Batch, key: jax.Array) -> Mean:
         with sharding_context.over(axis=PARTS):
             return workload.loss(params, zeros(model_state), batch, key)[0]
 

@@ -14,8 +14,9 @@ import numpy as np
 from jaxbench import discovery
 from jaxbench.core.program import TrainState
 from jaxbench.core.schema import Verdict
+from jaxbench.core.trees import ArrayTree
 from jaxbench.core.weighted import WeightedMean
-from jaxbench.core.workload import Batch, PyTree, TrainWorkload
+from jaxbench.core.workload import Batch, Mean, Metrics, Scalars, TrainWorkload
 from jaxbench.measure import reference
 from jaxbench.parallel import multihost
 from jaxbench.parallel.step import create_state, gradients, jit_once, update
@@ -26,7 +27,7 @@ FACTOR, NEARLY = 8, 1e-3  # a power of two, which does not change rounding; rela
 
 def explained(
     checks: tuple[Verdict, ...],
-    outputs: PyTree,
+    outputs: ArrayTree,
     workload: TrainWorkload,
     *,
     key: jax.Array,
@@ -51,7 +52,7 @@ def explained(
     return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
 
 
-def finite(outputs: PyTree) -> bool:
+def finite(outputs: ArrayTree) -> bool:
     """Whether the loss among a step's outputs is finite; True without a loss."""
     return not isinstance(outputs, Mapping) or bool(np.all(np.isfinite(multihost.on_host(outputs.get("loss", 0.0)))))
 
@@ -78,7 +79,7 @@ def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: 
     return [more] if more else []
 
 
-def _not_finite(workload: TrainWorkload, state: TrainState, batch: Batch, metrics: PyTree) -> str:
+def _not_finite(workload: TrainWorkload, state: TrainState, batch: Batch, metrics: Scalars) -> str:
     """The inputs of the loss that are not finite. If all are finite, the line that makes the loss non-finite."""
     sources = ("the parameters", state.params), ("the model's state", state.model_state), ("the batch", batch)
     bad = [f"{what} {_names(paths)}" for what, tree in sources if (paths := _bad(tree))]
@@ -105,7 +106,7 @@ def _line(workload: TrainWorkload, state: TrainState, batch: Batch) -> str:
     return ""
 
 
-def _unchanged(workload: TrainWorkload, state: TrainState, grads: PyTree, model_state: PyTree) -> str:
+def _unchanged(workload: TrainWorkload, state: TrainState, grads: ArrayTree, model_state: ArrayTree) -> str:
     """Why a step changes no parameter; "" if it changes one."""
     if not any(np.any(np.asarray(leaf)) for leaf in jax.tree.leaves(grads)):
         return "a step changes nothing: every gradient is 0, so the loss does not depend on the parameters"
@@ -116,14 +117,16 @@ def _unchanged(workload: TrainWorkload, state: TrainState, grads: PyTree, model_
     return ""
 
 
-def _not_linear(workload: TrainWorkload, state: TrainState, batch: Batch, grads: PyTree) -> str:
+def _not_linear(workload: TrainWorkload, state: TrainState, batch: Batch, grads: ArrayTree) -> str:
     """A sentence if the gradient of FACTOR times the loss is not FACTOR times the gradient; otherwise "".
 
     On n devices the backward pass starts from n times as much, because each device averages its own examples.
     """
 
-    def loss(*given: PyTree) -> PyTree:
-        value, about = workload.loss(*given)
+    def loss(
+        params: ArrayTree, model_state: ArrayTree, batch: Batch, key: jax.Array
+    ) -> tuple[Mean, tuple[ArrayTree, Metrics]]:
+        value, about = workload.loss(params, model_state, batch, key)
         if isinstance(value, WeightedMean):
             return WeightedMean(FACTOR * value.total, value.weight), about
         return FACTOR * value, about
@@ -140,7 +143,7 @@ def _not_linear(workload: TrainWorkload, state: TrainState, batch: Batch, grads:
     )
 
 
-def _bad(tree: PyTree) -> list[str]:
+def _bad(tree: ArrayTree) -> list[str]:
     """The paths of the arrays that are not finite."""
     return [
         jax.tree_util.keystr(path, simple=True, separator="/")

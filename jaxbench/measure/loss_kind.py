@@ -27,7 +27,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -36,8 +36,10 @@ from jax.extend import core
 
 from jaxbench import discovery
 from jaxbench.core import weighted
-from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
-from jaxbench.errors import UserError
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.weighted import WeightedMean
+from jaxbench.core.workload import KEY, Batch, HostBatch, Mean, TrainWorkload
+from jaxbench.errors import UserError, of_kind
 from jaxbench.measure import example_gradients, expected_communication
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.measure.expected_communication import asks_others
@@ -47,6 +49,8 @@ from jaxbench.workloads import inspection, jaxprs, sharding_context
 from jaxbench.workloads.jaxprs import aval_of, equations
 from jaxbench.workloads.levers import not_frozen
 from jaxbench.workloads.rng_keys import PARTS, map_parts, together
+
+T = TypeVar("T")
 
 # The fewest examples. Two in each half: with one, statistics over a half, such as batch normalization's, would be
 # degenerate.
@@ -199,7 +203,7 @@ def find(
         values, rounding = traced
         evaluate = jit_once(values)
 
-        def evaluated(batch: Batch) -> list[Values]:
+        def evaluated(batch: HostBatch) -> list[Values]:
             return jax.device_get([evaluate(p, batch) for p in params])
 
         first = jax.device_get([evaluate(params[0], each) for each in (batch, more, padded)])
@@ -245,8 +249,8 @@ def find(
 
 
 def _traced(
-    workload: TrainWorkload, model_state: PyTree, params: PyTree, batch: Batch
-) -> tuple[Callable[..., PyTree], float] | LossKind | None:
+    workload: TrainWorkload, model_state: ArrayTree, params: ArrayTree, batch: HostBatch
+) -> tuple[Callable[..., Values], float] | LossKind | None:
     """`_values` as `_alike` returns it, or the kind of a loss that cannot be evaluated on both halves; None: try fewer.
 
     Raises UserError for a loss that fails for another reason.
@@ -275,10 +279,10 @@ def _takes_halves(workload: TrainWorkload, examples: int) -> bool:
 
 def _gradients(
     workload: TrainWorkload,
-    params: PyTree,
-    model_state: PyTree,
-    batch: Batch,
-    others: Batch,
+    params: ArrayTree,
+    model_state: ArrayTree,
+    batch: HostBatch,
+    others: HostBatch,
     *,
     unread: tuple[str, ...],
     gathers: bool,
@@ -300,7 +304,7 @@ def _gradients(
     # With its own draws: with equal ones, a loss that drops examples at random drops all or none.
     compiled = jit_once(partial(example_gradients.look_at, workload, model_state))
 
-    def look(batch: Batch, seed: int) -> example_gradients.Gradient:
+    def look(batch: HostBatch, seed: int) -> example_gradients.Gradient:
         bits, sums, norm = jax.device_get(compiled(params, batch, jax.random.PRNGKey(seed)))
         return example_gradients.Gradient(bits=int(bits), sums=sums, norm=float(norm))
 
@@ -319,13 +323,15 @@ def _gradients(
     return {"single": single, "without": len(found.without), "never": found.never}, halves_agree
 
 
-def _weights_add_up(workload: TrainWorkload, params: PyTree, model_state: PyTree, batches: list[Batch]) -> bool:
+def _weights_add_up(
+    workload: TrainWorkload, params: ArrayTree, model_state: ArrayTree, batches: list[HostBatch]
+) -> bool:
     """Whether the weight of a batch is the sum of the weights of its examples."""
 
     def weights(batch: Batch) -> tuple[jax.Array, jax.Array]:
         def of(part: Batch) -> jax.Array:
             loss, _ = workload.loss(params, model_state, part, jax.random.PRNGKey(0))
-            return weighted.float_weights(loss).weight
+            return of_kind(WeightedMean, weighted.float_weights(loss)).weight
 
         def of_part(part: Batch) -> jax.Array:
             with sharding_context.over(axis=PARTS):
@@ -341,7 +347,11 @@ def _weights_add_up(workload: TrainWorkload, params: PyTree, model_state: PyTree
 
 
 def _unread(
-    workload: TrainWorkload, drawn: Batch, evaluate: Callable[..., Values], params: list[PyTree], model_state: PyTree
+    workload: TrainWorkload,
+    drawn: HostBatch,
+    evaluate: Callable[..., Values],
+    params: list[ArrayTree],
+    model_state: ArrayTree,
 ) -> tuple[str, ...]:
     """The fields without influence: changing their values changes neither the loss nor its gradient."""
     examples = len(next(iter(drawn.values()))) // 2
@@ -352,7 +362,7 @@ def _unread(
             # Few classes are often drawn equal. The next class is legal and differs.
             others[name] = ((batch[name].astype(np.int64) + 1) % field.classes).astype(batch[name].dtype)
 
-    def quiet(names: list[str], of: Callable[..., PyTree], params: list[PyTree]) -> list[str]:
+    def quiet(names: list[str], of: Callable[..., ArrayTree], params: list[ArrayTree]) -> list[str]:
         """The fields that do not change the result of `of`: (parameters, batch) -> arrays."""
         right = [jax.device_get(of(p, batch)) for p in params] if names else []
 
@@ -367,7 +377,7 @@ def _unread(
     # The gradient is compiled only for a field that does not change the loss.
     if names := quiet(changed, lambda p, batch: evaluate(p, batch).whole, params[:1]):
 
-        def gradient(params: PyTree, batch: Batch) -> PyTree:
+        def gradient(params: ArrayTree, batch: Batch) -> tuple[jax.Array, ArrayTree]:
             key = jax.random.PRNGKey(0)
             return jax.value_and_grad(lambda p: workload.mean_loss(p, model_state, batch, key)[0])(params)
 
@@ -376,14 +386,12 @@ def _unread(
     return tuple(names)
 
 
-def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) -> tuple[int, ...]:
+def _ignored(losses: Callable[[HostBatch], list[float]], batch: HostBatch, more: HostBatch) -> tuple[int, ...]:
     """The indices of examples that any other example can replace without changing a loss."""
     whole, places = losses(batch), range(len(next(iter(batch.values()))))
 
     def same(i: int) -> bool:
-        other: dict[str, Any] = {
-            name: np.concatenate([x[:i], more[name][i : i + 1], x[i + 1 :]]) for name, x in batch.items()
-        }
+        other = {name: np.concatenate([x[:i], more[name][i : i + 1], x[i + 1 :]]) for name, x in batch.items()}
         return losses(other) == whole
 
     same_here = [i for i in places if same(i)]
@@ -391,13 +399,13 @@ def _ignored(losses: Callable[[Batch], list[float]], batch: Batch, more: Batch) 
         return ()
     # In other batches, because an easy example may replace another where only the hardest count.
 
-    def bits(batch: Batch, seed: int) -> tuple[float, ...]:
+    def bits(batch: HostBatch, seed: int) -> tuple[float, ...]:
         return tuple(losses(batch))
 
     return tuple(example_gradients.without_effect(bits, batch, more, [*batch], same_here))
 
 
-def _batches(workload: TrainWorkload, drawn: Batch) -> tuple[Batch, Batch, Batch]:
+def _batches(workload: TrainWorkload, drawn: HostBatch) -> tuple[HostBatch, HostBatch, HostBatch]:
     """Three batches from twice as many drawn examples (host arrays): some, others, and the others as if padded."""
     examples = len(next(iter(drawn.values()))) // 2
     batch = {name: x[:examples] for name, x in drawn.items()}
@@ -414,16 +422,16 @@ class Values(NamedTuple):
     state: by path, the relative difference between the combined states of the halves and the state of all examples.
     """
 
-    whole: PyTree
-    halves: PyTree
-    together: PyTree
-    state: dict[str, Any]
+    whole: jax.Array
+    halves: jax.Array
+    together: jax.Array
+    state: dict[str, jax.Array]
 
 
-def _values(workload: TrainWorkload, model_state: PyTree, params: PyTree, batch: Batch) -> Values:
+def _values(workload: TrainWorkload, model_state: ArrayTree, params: ArrayTree, batch: Batch) -> Values:
     key = jax.random.PRNGKey(0)
 
-    def of_half(half: Batch) -> tuple[PyTree, PyTree]:
+    def of_half(half: Batch) -> tuple[Mean, ArrayTree]:
         with sharding_context.over(axis=PARTS):
             loss, (state, _) = workload.loss(params, model_state, half, key)
         return weighted.float_weights(loss), not_frozen(state)
@@ -474,11 +482,11 @@ def _share(values: Values, rounding: float) -> tuple[float, float]:
     return (float(values.whole) - second) / (first - second), 0.01 + min(error, 0.2)
 
 
-def _same(a: PyTree, b: PyTree, rounding: float) -> bool:
-    return bool(abs(a - b) <= SAME * rounding * max(abs(a), abs(b), 1e-6))
+def _same(a: jax.Array, b: jax.Array, rounding: float) -> bool:
+    return bool(abs(a - b) <= SAME * rounding * max(float(abs(a)), float(abs(b)), 1e-6))
 
 
-def _moved(params: PyTree, seed: int) -> PyTree:
+def _moved(params: ArrayTree, seed: int) -> ArrayTree:
     """Perturbs each number by its own amount."""
 
     def move(x: jax.Array) -> jax.Array:
@@ -490,10 +498,10 @@ def _moved(params: PyTree, seed: int) -> PyTree:
     return jax.tree.map(move, params)
 
 
-def _ending_in_zeros(batch: Batch) -> Batch:
+def _ending_in_zeros(batch: HostBatch) -> HostBatch:
     """Imitates padding: example i of n keeps the first (i + 1) / (n + 1) of its first dimension; the rest is zero."""
 
-    def cut(x: PyTree) -> PyTree:
+    def cut(x: np.ndarray) -> np.ndarray:
         if x.ndim < 2:
             return x
         lengths = np.maximum((np.arange(len(x)) + 1) * x.shape[1] // (len(x) + 1), 1)
@@ -503,7 +511,7 @@ def _ending_in_zeros(batch: Batch) -> Batch:
     return {name: cut(x) for name, x in batch.items()}
 
 
-def _alike(function: Callable[..., PyTree], *arguments: PyTree) -> tuple[Callable[..., PyTree], float]:
+def _alike(function: Callable[..., T], *arguments: object) -> tuple[Callable[..., T], float]:
     """(the function with random draws that are the same for all rows; the relative rounding error of its results).
 
     arguments: of the function.
@@ -514,7 +522,7 @@ def _alike(function: Callable[..., PyTree], *arguments: PyTree) -> tuple[Callabl
     # Types coarser than bfloat16 (float8) are scaled, and models use them in few places, so they do not set the error.
     rounding = min(max(ROUNDING, *errors), float(jnp.finfo(jnp.bfloat16).eps))
 
-    def alike(*given: PyTree) -> PyTree:
+    def alike(*given: object) -> T:
         # Draws are replaced in the jaxpr, so any random generator of a model or a library is covered.
         found = jaxprs.evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(given), _ROWS_ALIKE)
         return jax.tree.unflatten(jax.tree.structure(shapes), found)

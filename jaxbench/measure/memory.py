@@ -12,8 +12,6 @@ from typing import Any
 
 import jax
 
-from jaxbench.core.workload import PyTree
-
 _STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _MACHINE = Path("/proc/meminfo")
 USABLE = 0.8  # share of the available memory: the run's other processes grow too
@@ -52,7 +50,7 @@ class PeakMemory:
         self._before = _status("VmRSS") if self._on_cpu else self._stat("bytes_in_use")
         self._earlier: int | None = None
 
-    def step_begins(self, held: PyTree) -> None:
+    def step_begins(self, held: object) -> None:
         """Call this before the step. held: its arguments, which an accelerator waits for."""
         if not self._on_cpu:
             jax.block_until_ready(held)

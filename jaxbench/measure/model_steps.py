@@ -14,7 +14,8 @@ from ml_collections import ConfigDict
 from jaxbench import discovery, levers
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
-from jaxbench.core.workload import Batch, Dataset, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import Batch, Dataset, TrainWorkload
 from jaxbench.levers import INPUT, PART
 from jaxbench.machine.mesh import on_host
 from jaxbench.measure import expected_communication, first_step, step_facts, step_work
@@ -54,8 +55,8 @@ class ModelSteps:
         inspection.inspect(self.plain, batch=config.batch)
         own_experiment = experiment in discovery.experiments()  # of the suite, not a user's file
         self.proof = Proof(self.arms, self.plain, devices, key, own=own_experiment, keep=keep, batch=config.batch)
-        self._inits: dict[tuple[Any, ...], Any] = {}
-        self._stated: dict[tuple[Any, ...], StatedWork] = {}  # by workload, batch, devices and part
+        self._inits: dict[tuple[object, ...], Callable[[jax.Array], TrainState]] = {}
+        self._stated: dict[tuple[object, ...], StatedWork] = {}  # by workload, batch, devices and part
 
     @functools.cached_property
     def data(self) -> Dataset | None:
@@ -108,7 +109,7 @@ class ModelSteps:
     def report(self, point: Point, report: CompileReport) -> CompileReport:
         return report
 
-    def verdicts(self, built: BuiltStep, batch: Batch, out: PyTree) -> tuple[Verdict, ...]:
+    def verdicts(self, built: BuiltStep, batch: Batch, out: ArrayTree) -> tuple[Verdict, ...]:
         point = built.point
         checks = self.proof.verdicts(point, self._grown(point), built.program, built.compiled, batch)
         return first_step.explained(checks, out, built.workload, key=self.key, batch=batch, device=self.device)
@@ -174,7 +175,7 @@ class ModelSource:
         self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
 
     @property
-    def fence(self) -> Callable[[PyTree], PyTree]:
+    def fence(self) -> Callable[[object], object]:
         return jax.block_until_ready
 
     def batch(self, point: Point) -> Batch:
@@ -193,7 +194,7 @@ class ModelSource:
     def fed(self, built: BuiltStep) -> bool:
         return INPUT.of(built.point.levers).kind != "device"
 
-    def feed(self, built: BuiltStep) -> PyTree:
+    def feed(self, built: BuiltStep) -> feeds.Feed:
         steps, point = self._steps, built.point
         return feeds.open(
             point.levers["input"],

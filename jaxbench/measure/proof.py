@@ -11,9 +11,10 @@ from typing import Any
 import jax
 
 from jaxbench import parallel
-from jaxbench.core.program import Program, TrainState
+from jaxbench.core.program import Call, Program, TrainState
 from jaxbench.core.schema import Verdict
-from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import KEY, Batch, TrainWorkload
 from jaxbench.errors import Unsupported, UserError, present
 from jaxbench.levers import MESH, PART
 from jaxbench.measure import check, expected_communication, loss_kind, memory, rounding
@@ -64,8 +65,8 @@ class Proof:
     ):
         self.arms, self.plain, self.devices, self.key, self.own, self.keep = arms, plain, devices, key, own, keep
         self.batch, self.device = batch, multihost.first_here(devices)
-        self._references: dict[tuple[Any, ...], references.Reference] = {}  # by everything that changes the result
-        self._timed: dict[tuple[Any, ...], references.Reference] = {}  # of all points, without their arrays
+        self._references: dict[tuple[object, ...], references.Reference] = {}  # by everything that changes the result
+        self._timed: dict[tuple[object, ...], references.Reference] = {}  # of all points, without their arrays
         # By identity: `Arms` makes each workload once, and its functions have no other equality.
         self._makers: dict[int, references.StateMaker] = {}
         self._starts: dict[int, TrainState] = {}
@@ -190,7 +191,7 @@ class Proof:
         return parameters, optimizer, *state, *products, communication(proven=proven)
 
     def after_round(
-        self, point: Point, grown: int, program: Program, call: Any, batch: Batch, state: TrainState
+        self, point: Point, grown: int, program: Program, call: Call, batch: Batch, state: TrainState
     ) -> tuple[tuple[Verdict, ...], float | None]:
         """(the verdicts on one more update of the timed state, the loss before that update). Donates the state.
 
@@ -233,9 +234,11 @@ class Proof:
         about = {"key": self.key, "batch": batch, "device": device, "layout": layout, "platform": device.platform}
         return self.arms.reference(point.levers, grown, draws=self.draws), layout, about
 
-    def _reference_key(self, workload: TrainWorkload, point: Point, layout: references.BatchLayout) -> tuple[Any, ...]:
+    def _reference_key(
+        self, workload: TrainWorkload, point: Point, layout: references.BatchLayout
+    ) -> tuple[object, ...]:
         """A key with everything that changes the result of one device."""
-        by_layout: tuple[Any, ...] = ()
+        by_layout: tuple[object, ...] = ()
         if self.draws:  # random numbers depend on all of the batch's layout
             by_layout = layout.identity(self.key, point.global_batch)
         elif stateful(self._model_state(workload)):  # batch statistics depend on its parts
@@ -244,7 +247,7 @@ class Proof:
 
     def _expected(
         self,
-        key: tuple[Any, ...],
+        key: tuple[object, ...],
         workload: TrainWorkload,
         batch: Batch,
         layout: references.BatchLayout,
@@ -287,7 +290,7 @@ class Proof:
         whole = stateful(self._model_state(workload)) and not workload.independent
         return self.loss_kind.in_parts and not whole and not self.draws
 
-    def _model_state(self, workload: TrainWorkload) -> PyTree:
+    def _model_state(self, workload: TrainWorkload) -> ArrayTree:
         return jax.eval_shape(workload.init, self.key)[1]
 
 

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
-from jaxbench.core.workload import Batch, PyTree
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import Batch
 from jaxbench.measure.compile_report import CompiledStep
 from jaxbench.measure.point import Point
 
@@ -24,7 +25,7 @@ class BuiltStep:
     """A compiled point. workload: a TrainWorkload, or what a user's step states of itself (`StatedWork`)."""
 
     point: Point
-    workload: PyTree
+    workload: Any
     program: Program
     compiled: CompiledStep
 
@@ -48,18 +49,18 @@ class AboutModel:
 class Recipe(Protocol):
     """How a kind of point is built and checked. accepted: another process has checked the point."""
 
-    def build(self, point: Point, *, accepted: bool) -> tuple[PyTree, Program]:
+    def build(self, point: Point, *, accepted: bool) -> tuple[Any, Program]:
         """(the workload, the program that is not yet compiled). Raises UserError or Unsupported, within a `stage`."""
 
     def executable(
-        self, workload: PyTree, program: Program, point: Point, options: dict[str, object], *, accepted: bool
+        self, workload: Any, program: Program, point: Point, options: dict[str, object], *, accepted: bool
     ) -> tuple[Program, CompiledStep]:
         """(the program that runs, its executable). A user's own step may be laid out anew when it is compiled."""
 
     def report(self, point: Point, report: CompileReport) -> CompileReport:
         """The compile report of a point, given the one with the FLOPs of a whole step of the global batch."""
 
-    def verdicts(self, built: BuiltStep, batch: Batch, out: PyTree) -> tuple[Verdict, ...]:
+    def verdicts(self, built: BuiltStep, batch: Batch, out: ArrayTree) -> tuple[Verdict, ...]:
         """The checks of a compiled point before it is timed. out: the outputs of its first step."""
 
     def work(self, built: BuiltStep, batch: Batch) -> StepWork:
@@ -80,11 +81,20 @@ class Recipe(Protocol):
         """The checks of what the compiled step sends."""
 
 
+class Feeding(Protocol):
+    """The batches of a fed step."""
+
+    def next(self) -> ArrayTree:
+        """The batch of the next step."""
+
+    def close(self) -> None: ...
+
+
 class Source(Protocol):
     """What a process measures points of: where their batches come from, and what records say of them."""
 
     @property
-    def fence(self) -> Callable[[Any], Any]:
+    def fence(self) -> Callable[[object], object]:
         """Waits for all work of a fed step."""
 
     def batch(self, point: Point) -> Batch:
@@ -93,10 +103,10 @@ class Source(Protocol):
     def fed(self, built: BuiltStep) -> bool:
         """Whether each step takes another batch from the host, instead of the same one on the devices."""
 
-    def feed(self, built: BuiltStep) -> Any:
-        """The batches of a fed step: `next()` is the batch of the next step."""
+    def feed(self, built: BuiltStep) -> Feeding:
+        """The batches of a fed step, opened anew."""
 
-    def facts(self, workload: PyTree) -> dict[str, float]:
+    def facts(self, workload: Any) -> dict[str, float]:
         """`PointRecord.facts`, as far as they belong to the workload."""
 
     def about(self) -> AboutModel:

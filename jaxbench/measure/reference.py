@@ -17,8 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.core.program import Program, TrainState
+from jaxbench.core.trees import ArrayTree
 from jaxbench.core.weighted import WeightedMean
-from jaxbench.core.workload import Batch, Keys, PyTree, TrainWorkload
+from jaxbench.core.workload import Batch, Keys, Mean, Metrics, Scalars, TrainWorkload
 from jaxbench.errors import present
 from jaxbench.machine import mesh
 from jaxbench.machine.start import LARGE
@@ -31,6 +32,8 @@ from jaxbench.workloads.rng_keys import by_parts
 
 Answer = TypeVar("Answer")
 StateMaker = Callable[[jax.Array], TrainState]
+Compile = Callable[[Callable[..., object]], jax.stages.Wrapped]  # `jax.jit`, with some options
+Summed = tuple[ArrayTree, ArrayTree, jax.Array]  # gradients and model state, each times its weight; the weight
 
 STEPS = 3  # updates: from the second one on, they depend on the optimizer's state
 MOST_STEPS = 48  # for an optimizer that changes parameters only once in several steps
@@ -46,18 +49,18 @@ HOST_FLOPS = 1e14  # limit for a reference on the host: minutes on the CPU of a 
 class TrainedState:
     """The canonical state after some updates, as host arrays."""
 
-    params: PyTree
-    opt_state: PyTree
-    model_state: PyTree = dataclasses.field(default_factory=dict)  # without frozen weights
+    params: ArrayTree
+    opt_state: ArrayTree
+    model_state: ArrayTree = dataclasses.field(default_factory=dict)  # without frozen weights
 
 
 @dataclass(frozen=True)
 class Reference:
     """One device's result: the parameters (host arrays) before the first update, and the state after the last."""
 
-    start: PyTree
+    start: ArrayTree
     end: TrainedState
-    model_state: PyTree = dataclasses.field(default_factory=dict)  # before the first update
+    model_state: ArrayTree = dataclasses.field(default_factory=dict)  # before the first update
     note: str = ""  # says that the host computed it, if it does not fit on one device
     how: str = ""  # IN_PARTS or SCALED, if it was computed part by part
     updates: Updates | None = None  # the compiled programs that computed it, for other states
@@ -90,7 +93,7 @@ class BatchLayout:
     def of(cls, program: Program, *, draws: bool) -> BatchLayout:
         return cls(program.parts, program.keys, program.order, draws)
 
-    def identity(self, key: jax.Array, examples: int) -> tuple[Any, ...]:
+    def identity(self, key: jax.Array, examples: int) -> tuple[bytes | None, bytes]:
         """A value that is equal for layouts that draw the same random numbers for each example."""
         keys = None if self.keys is None else np.asarray(self.keys(key)).tobytes()
         return keys, np.asarray(self.order({"at": jnp.arange(examples)})["at"]).tobytes()
@@ -156,27 +159,29 @@ class Updates:
         *,
         layout: BatchLayout = BatchLayout(),
         apart: int = 0,
-        jit: Callable[..., PyTree] = jit_once,
+        jit: Compile = jit_once,
     ):
         keys_of_parts = layout.draws and layout.keys is not None
         self.jit, self._device, self._layout, self.apart = jit, device, layout, apart
         self._workload = workload = by_parts(workload) if keys_of_parts else workload
-        self._compiled: Any = None  # the gradient of the whole batch, or of a part
+        self._compiled: jax.stages.Compiled | None = None  # the gradient of the whole batch, or of a part
         self._step = jit(lambda state, grads, model_state: update(workload, state, grads, model_state))
 
-        def loss(*args: PyTree) -> PyTree:
-            value, (model_state, _) = workload.loss(*args)
+        def loss(
+            params: ArrayTree, model_state: ArrayTree, batch: Batch, key: jax.Array
+        ) -> tuple[Mean, tuple[ArrayTree, Metrics]]:
+            value, (model_state, _) = workload.loss(params, model_state, batch, key)
             weight = value.weight if isinstance(value, WeightedMean) else jnp.ones(())
             return value, (model_state, {"weight": weight.astype(jnp.float32)})
 
         with_weight = dataclasses.replace(workload, loss=loss)  # its only metric is the weight of its examples
 
-        def weighted_gradient(state: TrainState, part: Batch) -> PyTree:
+        def weighted_gradient(state: TrainState, part: Batch) -> Summed:
             grads, model_state, metrics = gradients(with_weight, state, part)
             weight = metrics["weight"]
             return jax.tree.map(lambda g: g * weight.astype(g.dtype), grads), model_state, weight
 
-        def divided(total: PyTree, by: Any) -> PyTree:
+        def divided(total: ArrayTree, by: jax.Array | int) -> ArrayTree:
             return jax.tree.map(lambda x: (x / by).astype(x.dtype), total)
 
         self._weighted_gradient, self._add = weighted_gradient, jit(lambda a, b: jax.tree.map(jnp.add, a, b))
@@ -194,10 +199,10 @@ class Updates:
                 state = jax.block_until_ready(self._step(state, *gradient(state, batch)))
         return trained(state)
 
-    def _of_batch(self, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+    def _of_batch(self, state: TrainState, batch: Batch) -> tuple[ArrayTree, ArrayTree]:
         """(gradients, model_state) of the whole batch."""
 
-        def run(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, PyTree]:
+        def run(state: TrainState, batch: Batch) -> tuple[ArrayTree, ArrayTree, Scalars]:
             # With a key for each part, `by_parts` splits the batch. Otherwise layers such as batch normalization do.
             with sharding_context.over(parts=1 if state.key.ndim > 1 else self._layout.parts):
                 # With the metrics, as the judged steps return them: without, XLA fuses otherwise, and in bfloat16 the
@@ -206,20 +211,20 @@ class Updates:
 
         return self._fitting(run, state, batch)(state, batch)[:2]
 
-    def _in_parts(self, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+    def _in_parts(self, state: TrainState, batch: Batch) -> tuple[ArrayTree, ArrayTree]:
         """As `_of_batch`, part by part; each part counts with its weight.
 
         The loop over parts is in Python: convolutions inside a compiled loop are many times slower on the CPU.
         """
         size = len(jax.tree.leaves(batch)[0]) // self.apart
-        total: PyTree = None
+        total: Summed | None = None
         for start in range(0, self.apart * size, size):
             part = jax.device_put(jax.tree.map(lambda x, start=start: x[start : start + size], batch), self._device)
             result = self._fitting(self._weighted_gradient, state, part)(state, part)
             total = result if total is None else self._add(total, result)
-        return self._divide(*total)
+        return self._divide(*present(total))
 
-    def _fitting(self, function: Callable[..., PyTree], state: TrainState, batch: Batch) -> Any:
+    def _fitting(self, function: Callable[..., object], state: TrainState, batch: Batch) -> jax.stages.Compiled:
         """The compiled function. Raises Unfit on a CPU with too little memory."""
         if self._compiled is None:
             program = self.jit(function).lower(state, batch).compile()
@@ -236,7 +241,7 @@ def reference(
     device: jax.Device,
     layout: BatchLayout = BatchLayout(),
     apart: int = 0,
-    jit: Callable[..., PyTree] = jit_once,
+    jit: Compile = jit_once,
 ) -> Reference:
     """The result of STEPS updates of `state` (host arrays) on one device.
 
@@ -254,7 +259,7 @@ def reference(
 def collects(before: TrainState | TrainedState, after: TrainState | TrainedState) -> bool:
     """Whether the updates changed the optimizer's state but no parameter, so it is still accumulating gradients."""
 
-    def equal(old: PyTree, new: PyTree) -> bool:
+    def equal(old: ArrayTree, new: ArrayTree) -> bool:
         return all(map(np.array_equal, jax.tree.leaves(old), jax.tree.leaves(new)))
 
     return equal(before.params, after.params) and not equal(before.opt_state, after.opt_state)
@@ -318,7 +323,7 @@ def trained(state: TrainState) -> TrainedState:
     return TrainedState(*jax.device_get((state.params, state.opt_state, not_frozen(state.model_state))))
 
 
-def relative_l2(a: PyTree, b: PyTree) -> float:
+def relative_l2(a: ArrayTree, b: ArrayTree) -> float:
     """||a - b|| / ||b|| over all leaves, in float64; nan if any value is not finite."""
     pairs = list(zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
     difference = sum(float(np.sum((np.float64(x) - np.float64(y)) ** 2)) for x, y in pairs)

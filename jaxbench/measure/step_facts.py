@@ -10,8 +10,9 @@ import numpy as np
 
 from jaxbench.core.clock import InFlight, run_ahead
 from jaxbench.core.program import Program, TrainState
+from jaxbench.core.trees import ArrayTree
 from jaxbench.core.weighted import Means
-from jaxbench.core.workload import KEY, Batch, Dataset, PyTree, TrainWorkload
+from jaxbench.core.workload import KEY, Batch, Dataset, Metrics, Scalars, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.parallel import multihost
 from jaxbench.parallel.step import jit_once
@@ -56,7 +57,9 @@ def _least_work(workload: TrainWorkload) -> float:
     It is below 1 if conditionals in the model or its optimizer may skip work, depending on the state.
     """
 
-    def update(params: PyTree, model_state: PyTree, opt_state: PyTree, batch: Batch, key: jax.Array) -> PyTree:
+    def update(
+        params: ArrayTree, model_state: ArrayTree, opt_state: ArrayTree, batch: Batch, key: jax.Array
+    ) -> ArrayTree:
         _, grads = jax.value_and_grad(workload.mean_loss, has_aux=True)(params, model_state, batch, key)
         return workload.optimizer.update(grads, opt_state, params)
 
@@ -66,7 +69,7 @@ def _least_work(workload: TrainWorkload) -> float:
     return flops.least_share(update, params, model_state, opt_state, workload.batch_avals(workload.traceable(2)), KEY)
 
 
-def held(tree: PyTree, program: Program) -> float:
+def held(tree: object, program: Program) -> float:
     """Bytes of all arrays on one device, without rank-0 counters. The device is this process's first in the mesh."""
     first = multihost.first_here(program.mesh.devices.flat)
     leaves = [x for x in jax.tree.leaves(tree) if x.ndim and first in x.sharding.device_set]
@@ -74,7 +77,7 @@ def held(tree: PyTree, program: Program) -> float:
     return float(sum(math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize for x in leaves))
 
 
-def of_metrics(outputs: PyTree) -> dict[str, float]:
+def of_metrics(outputs: ArrayTree) -> dict[str, float]:
     """The REPORTED metrics among the outputs of a step, and its `first_loss`.
 
     {} for a part of a step that does not return metrics.
@@ -87,7 +90,7 @@ def of_metrics(outputs: PyTree) -> dict[str, float]:
     )
 
 
-def loss_of(outputs: PyTree) -> float | None:
+def loss_of(outputs: ArrayTree) -> float | None:
     """The loss among the outputs of a step; None if there is none or it is not finite."""
     if not (isinstance(outputs, dict) and "loss" in outputs):
         return None
@@ -110,7 +113,7 @@ def train_briefly(
     examples = len(next(iter(data.train.values())))
     if examples < batch:
         raise UserError(f"--config.train.batch={batch} exceeds the {examples} training examples: use fewer.")
-    metrics: dict[str, PyTree] = {}
+    metrics: Scalars = {}
     with jax.set_mesh(program.mesh):
         state = program.init(jax.random.PRNGKey(seed))
         call = members_of(program.mesh).after_barrier(program.step)
@@ -119,7 +122,7 @@ def train_briefly(
             epoch, position = divmod(step, examples // batch)
             if position == 0:  # an order of its own for each epoch, as in `jaxbench train`
                 batches = order(examples, batch, seed=seed, epoch=epoch)
-            host: PyTree = {name: array[batches[position]] for name, array in data.train.items()}
+            host = {name: array[batches[position]] for name, array in data.train.items()}
             state, metrics = call(state, program.put(host))
             in_flight.add(state, metrics)
         final = jax.device_get(program.export(state))  # canonical: scored alike for every strategy
@@ -133,9 +136,9 @@ def train_briefly(
 def _score(
     workload: TrainWorkload, state: TrainState, test: dict[str, np.ndarray], *, device: jax.Device
 ) -> dict[str, float]:
-    def metrics(params: PyTree, model_state: PyTree, part: PyTree) -> dict[str, jax.Array]:
+    def metrics(params: ArrayTree, model_state: ArrayTree, part: Batch) -> Metrics:
         if workload.evaluate is not None:
-            return dict(workload.evaluate(params, model_state, part))
+            return workload.evaluate(params, model_state, part)
         # One fixed key, so that all strategies are scored with the same random numbers.
         loss, (_, others) = workload.loss(params, model_state, part, jax.random.PRNGKey(0))
         return {"loss": loss, **others}
@@ -144,6 +147,6 @@ def _score(
     with jax.default_device(device):
         params, model_state = jax.device_put((state.params, state.model_state), device)
         for at in range(0, count, CHUNK):
-            part: PyTree = {name: array[at : at + CHUNK] for name, array in test.items()}
+            part = {name: array[at : at + CHUNK] for name, array in test.items()}
             means.add(scored(params, model_state, part), len(next(iter(part.values()))))
     return {f"final_{name}": mean for name, mean in means.means().items() if name in ("loss", "accuracy")}

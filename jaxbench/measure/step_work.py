@@ -11,15 +11,15 @@ import dataclasses
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.program import Program, TrainState
+from jaxbench.core.program import Call, Program
 from jaxbench.core.schema import StepWork, Verdict
-from jaxbench.core.workload import PyTree
+from jaxbench.core.trees import ArrayTree, entries
+from jaxbench.core.workload import Batch
 from jaxbench.measure.reference import MOST_STEPS
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import members_of
@@ -31,15 +31,14 @@ LEAST = 4
 FIELDS = 8  # arrays of a batch that are tried one by one
 LARGE_BYTES = 2e9  # of a state: then its steps are not repeated with other batches
 
-Call = Callable[..., tuple[TrainState, PyTree]]
 Shards = dict[str, list[np.ndarray]]  # host copies by path
 
 
 def watch(
     program: Program,
     call: Call,
-    key: Any,
-    batch_of: Callable[[int], PyTree],
+    key: jax.Array,
+    batch_of: Callable[[int], Batch],
     work: StepWork,
     *,
     clock: Callable[[], float] = time.perf_counter,
@@ -54,7 +53,7 @@ def watch(
     steps = changing = first = last = 0
     with program.context():
         state = program.init(key)
-        frozen = _sizes(state.model_state["frozen"]) if is_frozen(state.model_state) else {}
+        frozen = _sizes(entries(state.model_state)["frozen"]) if is_frozen(state.model_state) else {}
         sizes = _sizes(state.params)
         start = before = _shards(state.params)
         begin = clock()
@@ -91,17 +90,17 @@ def watch(
     )
 
 
-def _floats(tree: PyTree) -> dict[str, Any]:
+def _floats(tree: ArrayTree) -> dict[str, jax.Array]:
     """The arrays of floating-point numbers by path: counters and random keys are no parameters."""
     found = ((jax.tree_util.keystr(path, simple=True, separator="/"), x) for path, x in jax.tree.leaves_with_path(tree))
     return {path: x for path, x in found if x.size and jnp.issubdtype(x.dtype, jnp.inexact)}
 
 
-def _sizes(tree: PyTree) -> dict[str, int]:
+def _sizes(tree: ArrayTree) -> dict[str, int]:
     return {path: x.size for path, x in _floats(tree).items()}
 
 
-def _shards(tree: PyTree) -> Shards:
+def _shards(tree: ArrayTree) -> Shards:
     """The parts of each array that this process has, each once."""
     return {
         # Copies: a CPU's step overwrites what it donates.
@@ -114,7 +113,9 @@ def _equal(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
     return all(x.tobytes() == y.tobytes() for x, y in zip(one, other, strict=True))
 
 
-def with_effect(program: Program, call: Call, key: Any, batch: Mapping[str, jax.Array], work: StepWork) -> StepWork:
+def with_effect(
+    program: Program, call: Call, key: jax.Array, batch: Mapping[str, jax.Array], work: StepWork
+) -> StepWork:
     """`work` with the arrays of the batch that have an effect on one step of a fresh state.
 
     batch: on the devices, by path. Each array is replaced by other values of the same range. An array with one value,
@@ -157,7 +158,7 @@ def _other(x: jax.Array) -> jax.Array | None:
     return None if np.array_equal(mirrored, host) else multihost.put(mirrored, x.sharding)
 
 
-def _outcome(program: Program, call: Call, key: Any, batch: Mapping[str, jax.Array]) -> str:
+def _outcome(program: Program, call: Call, key: jax.Array, batch: Mapping[str, jax.Array]) -> str:
     """A digest of the state and the loss after one step of a fresh state."""
     with program.context():
         state, metrics = jax.block_until_ready(call(program.init(key), dict(batch)))

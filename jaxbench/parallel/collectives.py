@@ -25,19 +25,21 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from jaxbench.core.workload import PyTree
+from jaxbench.core.trees import ArrayTree
 from jaxbench.errors import UserError
 from jaxbench.machine.mesh import AXES, grid, groups
 from jaxbench.parallel import multihost
 from jaxbench.workloads.cases import CollectiveWorkload
 
+State = TypeVar("State")
+Batch = TypeVar("Batch")
 DIVIDES = ("all_gather", "reduce_scatter", "all_to_all")  # a buffer has one part for each device
 SUMS = ("all_reduce", "reduce_scatter")
 # A device's values repeat with this period, so that drawing a gigabyte costs no more than a copy. It is a prime, so
@@ -48,8 +50,8 @@ BLOCK = 2**22  # elements compared at once
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chain:
-    """A case in the form that is compiled and timed.
+class Chain(Generic[State, Batch]):
+    """A case in the form that is compiled and timed. State, Batch: trees of arrays, or any objects for plain calls.
 
     Attributes:
       step: (state, batch) -> (state, None), pure; jitted with the state donated and, in a loop, iterated.
@@ -61,20 +63,20 @@ class Chain:
       avals: () -> (state, batch) as shapes with shardings, to compile for devices that are not here; None: unknown.
     """
 
-    step: Callable[[PyTree, PyTree], tuple[PyTree, None]]
-    draw: Callable[[int], tuple[PyTree, PyTree]]
-    wrong: Callable[[PyTree, int], int] | None
+    step: Callable[[State, Batch], tuple[State, None]]
+    draw: Callable[[int], tuple[State, Batch]]
+    wrong: Callable[[State, int], int] | None
     values: int
     zeros: Callable[[int], float]
     mesh: jax.sharding.Mesh | None = None
-    avals: Callable[[], tuple[PyTree, PyTree]] | None = None
+    avals: Callable[[], tuple[ArrayTree, ArrayTree]] | None = None
 
-    def context(self) -> contextlib.AbstractContextManager[Any]:
+    def context(self) -> contextlib.AbstractContextManager[object]:
         """The mesh to run under."""
         return contextlib.nullcontext() if self.mesh is None else jax.set_mesh(self.mesh)
 
 
-def feed_back(argument: jax.Array, result: PyTree, zero: jax.Array) -> jax.Array:
+def feed_back(argument: jax.Array, result: ArrayTree, zero: jax.Array) -> jax.Array:
     """`argument` with `zero` x (one element of `result`) added to its first element. `zero`: a scalar 0."""
     # One element is enough: a compiled result is computed as a whole, and its other elements are carried along.
     one = jax.tree.leaves(result)[0].ravel()[0]
@@ -84,11 +86,11 @@ def feed_back(argument: jax.Array, result: PyTree, zero: jax.Array) -> jax.Array
     return argument.at[(0,) * argument.ndim].add((zero.astype(one.dtype) * one).astype(argument.dtype))
 
 
-def loop(step: Callable[[PyTree, PyTree], tuple[PyTree, None]]) -> Callable[[PyTree, PyTree, Any], PyTree]:
+def loop(step: Callable[[State, Batch], tuple[State, None]]) -> Callable[[State, Batch, jax.Array], State]:
     """(state, batch, count) -> the state after `count` steps, in one program."""
 
     # As a constant, each count would be another program, and XLA could unroll the loop.
-    def iterate(state: PyTree, batch: PyTree, count: Any) -> PyTree:
+    def iterate(state: State, batch: Batch, count: jax.Array) -> State:
         return jax.lax.fori_loop(0, count, lambda _, carried: step(carried, batch)[0], state)
 
     return iterate
@@ -133,7 +135,9 @@ def instruction(op: str, platform: str) -> str:
     return {"ppermute": "collective-permute"}.get(op, op.replace("_", "-"))
 
 
-def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: tuple[int, ...], axis: str) -> Chain:
+def build(
+    workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: tuple[int, ...], axis: str
+) -> Chain[tuple[jax.Array, ...], tuple[jax.Array]]:
     """The collective over the groups along `axis` of a mesh of `mesh_shape`, made of the first `devices`.
 
     state = (argument, ..., result), one shard for each device; batch = (zero,).
@@ -163,7 +167,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
         out = collective(sent)
         return (feed_back(x, out, zero), sent, out), None
 
-    def draw(seed: int) -> tuple[PyTree, PyTree]:
+    def draw(seed: int) -> tuple[tuple[jax.Array, ...], tuple[jax.Array]]:
         drawn = (drawn_values(seed, (place,), 0, argument, dtype, largest) for place in range(len(devices)))
         x = _shards(split, devices, drawn, argument)
         # The step donates its state, so the first one has room for the results.
@@ -171,7 +175,7 @@ def build(workload: CollectiveWorkload, devices: list[jax.Device], mesh_shape: t
         others = [_shards(split, devices, itertools.repeat(array, len(devices)), array.size) for array in empty]
         return (x, *others), (multihost.put(np.zeros((), np.float32), whole),)
 
-    def avals() -> tuple[PyTree, PyTree]:
+    def avals() -> tuple[ArrayTree, ArrayTree]:
         sizes = [argument, *([argument] if masked else []), result]
         state = tuple(jax.ShapeDtypeStruct((len(devices) * size,), dtype, sharding=split) for size in sizes)
         return state, (jax.ShapeDtypeStruct((), np.float32, sharding=whole),)

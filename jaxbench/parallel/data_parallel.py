@@ -27,7 +27,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,8 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.workload import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import Batch, CollectiveBounds, Scalars, TrainWorkload
 from jaxbench.errors import UserError, present
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel import multihost
@@ -45,14 +46,13 @@ from jaxbench.parallel.optimizer import unused_gradients
 from jaxbench.parallel.step import create_state, forward, gradients, jit_initial, mean_over, update
 from jaxbench.workloads import rng_keys, sharding_context
 
+T = TypeVar("T")
 AXIS = "data"
 WRITTEN_OUT = "shard_map"  # the equivalent of the others with explicit collectives
 BUCKET_BYTES = 4 * 2**20  # PyTorch's 25 MiB would put most of this package's models into one bucket
 
 
-def on_device(
-    passes: Callable[..., PyTree], workload: TrainWorkload, state: TrainState, batch: Batch, **options: Any
-) -> PyTree:
+def on_device(passes: Callable[..., T], workload: TrainWorkload, state: TrainState, batch: Batch, **options: Any) -> T:
     """Runs `passes` on this device's examples with its own random key, inside a mapped function.
 
     passes: `program.forward` or `program.gradients`. options: further arguments of `passes`.
@@ -74,7 +74,7 @@ def by_compiler(
     explained: a context in which the loss is traced, for example to turn errors into advice.
     """
 
-    def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, Scalars]:
         with explained or contextlib.nullcontext(), sharding_context.over(parts=len(devices)):
             grads, model_state, metrics = gradients(workload, state, batch)
         return update(workload, state, grads, model_state), metrics
@@ -83,7 +83,13 @@ def by_compiler(
     return data_parallel(workload, data_mesh(devices, axis_type), step, whole_batch=True)
 
 
-def data_parallel(workload: TrainWorkload, mesh: Mesh, step: Any, *, whole_batch: bool = False) -> Program:
+def data_parallel(
+    workload: TrainWorkload,
+    mesh: Mesh,
+    step: Callable[[TrainState, Batch], tuple[TrainState, ArrayTree]],
+    *,
+    whole_batch: bool = False,
+) -> Program:
     """The Program of `step`, with the state replicated over `mesh` and the batch split over its axis "data".
 
     whole_batch: the loss sees the whole batch, unless there are micro-batches.
@@ -108,7 +114,7 @@ def build_reduction(workload: TrainWorkload, devices: list[jax.Device], way: str
     """Data parallelism as in the strategy shard_map, with gradients averaged in another `way`."""
     mesh = data_mesh(devices, AxisType.Auto)
 
-    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Scalars]:
         grads, model_state, metrics = on_device(gradients, workload, state, batch)
         # Not by the chosen way: batch statistics and metrics are few numbers, and would blur what the ways differ in.
         model_state, metrics = mean_over(AXIS, (model_state, metrics))
@@ -122,14 +128,14 @@ def build_reduction(workload: TrainWorkload, devices: list[jax.Device], way: str
     return dataclasses.replace(data_parallel(workload, mesh, step), expected=lambda _: bounds, widest=widest)
 
 
-def reduced_mean(grads: PyTree, axis: str, way: str, dtype: DTypeLike | None = None) -> PyTree:
+def reduced_mean(grads: T, axis: str, way: str, dtype: DTypeLike | None = None) -> T:
     """The mean over `axis` of floating-point arrays that differ from device to device, inside an unchecked shard_map.
 
     way: one of `levers.reduction.WAYS`. dtype: of the sums and of the transfers; None: each array's own.
     """
     leaves, tree = jax.tree.flatten(grads)
     sent = [leaf.astype(dtype) if dtype is not None else leaf for leaf in leaves]
-    reduced: list[PyTree] = [None] * len(sent)
+    reduced: dict[int, jax.Array] = {}
     for group in _groups(sent, way):
         flat = jnp.concatenate([sent[i].reshape(-1) for i in group])  # a copy: the price of fewer messages
         total = _SUMS[way](flat, axis)
@@ -138,7 +144,7 @@ def reduced_mean(grads: PyTree, axis: str, way: str, dtype: DTypeLike | None = N
             reduced[i] = part.reshape(sent[i].shape)
     count = jax.lax.axis_size(axis)
     # Divided after the cast: in 16 bits the division would round once more.
-    means = [(x.astype(leaf.dtype) / count) for x, leaf in zip(reduced, leaves, strict=True)]
+    means = [reduced[i].astype(leaf.dtype) / count for i, leaf in enumerate(leaves)]
     return jax.tree.unflatten(tree, means)
 
 
@@ -171,7 +177,7 @@ def _ring(x: jax.Array, axis: str) -> jax.Array:
     chunks, count, me = _chunks(x, axis), jax.lax.axis_size(axis), jax.lax.axis_index(axis)
     pairs = [(i, (i + 1) % count) for i in range(count)]
 
-    def chunk(number: Any) -> jax.Array:
+    def chunk(number: jax.Array | int) -> jax.Array:
         return jax.lax.dynamic_index_in_dim(chunks, number % count, keepdims=False)
 
     # Step s of the first half passes on the partial sum of chunk (me - s). After n - 1 steps a device holds the whole
@@ -242,7 +248,7 @@ def build_phases(workload: TrainWorkload, devices: list[jax.Device], part: str, 
         )
     mesh = data_mesh(devices, AxisType.Auto)
 
-    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, PyTree]:
+    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, ArrayTree]:
         if part == "inference":
             return state, present(workload.predict)(state.params, state.model_state, batch)
         if part == "forward":
@@ -256,7 +262,7 @@ def build_phases(workload: TrainWorkload, devices: list[jax.Device], part: str, 
             grads, model_state, metrics = mean_over(AXIS, (grads, model_state, metrics))
         return update(workload, state, grads, model_state), metrics if part == "step" else stacked(metrics)
 
-    def stacked(outputs: PyTree) -> PyTree:
+    def stacked(outputs: T) -> T:
         return jax.tree.map(lambda x: x[None], outputs)
 
     whole, split = PartitionSpec(), PartitionSpec(AXIS)

@@ -14,8 +14,8 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec, Sharding
 
-from jaxbench.core.workload import PyTree
-from jaxbench.errors import of_kind
+from jaxbench.core.program import Shardings
+from jaxbench.errors import of_kind, present
 from jaxbench.parallel.step import jit_once
 
 
@@ -38,27 +38,27 @@ class Rows:
         leading = len(shape) - self.array.ndim + 1
         return Rows(self.array, self.numbers.reshape(shape[:leading]))
 
-    def __getitem__(self, index: Any) -> np.ndarray:
+    def __getitem__(self, index: tuple[slice, ...]) -> np.ndarray:
         """index: a slice for each axis."""
         numbers = self.numbers[index[: self.numbers.ndim]]
         others = index[self.numbers.ndim :]
         return self.array[numbers][(*(slice(None),) * numbers.ndim, *others)]
 
-    def __array__(self, *args: PyTree, **kwargs: Any) -> np.ndarray:
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
         return np.asarray(self.array[self.numbers], *args, **kwargs)
 
 
-def put(tree: PyTree, sharding: PyTree, *, may_alias: bool | None = None) -> PyTree:
+def put(tree: object, sharding: Shardings, *, may_alias: bool | None = None) -> Any:
     """Lays out arrays over the devices of `sharding`, a sharding or a tree of them.
 
     Every process has the whole arrays, or `Rows`, and reads the part for its own devices.
     """
 
-    def each(x: PyTree, on: Sharding) -> PyTree:
+    def each(x: jax.Array | np.ndarray | Rows, on: Sharding) -> jax.Array:
         if isinstance(x, jax.core.Tracer):
             return x  # only its shape is asked for
         host = x if isinstance(x, Rows) else np.asarray(x)  # `Rows` reads only what a device needs
-        return jax.make_array_from_callback(host.shape, on, lambda index: np.array(host[index]))
+        return jax.make_array_from_callback(host.shape, on, lambda index: np.array(host[present(index)]))
 
     shardings = jax.tree.broadcast(sharding, tree)
     if all(on.is_fully_addressable for on in jax.tree.leaves(shardings)):
@@ -69,10 +69,10 @@ def put(tree: PyTree, sharding: PyTree, *, may_alias: bool | None = None) -> PyT
     return jax.tree.map(each, tree, shardings)
 
 
-def on_host(tree: PyTree) -> PyTree:
+def on_host(tree: object) -> Any:
     """The tree as host arrays. All processes that own a shard must call this together."""
 
-    def whole(x: PyTree) -> np.ndarray:
+    def whole(x: jax.Array | np.ndarray) -> np.ndarray:
         if isinstance(x, jax.Array) and not (x.is_fully_addressable or x.is_fully_replicated):
             # One by one, so that no device holds more than one whole array at a time.
             mesh = of_kind(NamedSharding, x.sharding).mesh
@@ -86,7 +86,7 @@ def _same(x: jax.Array) -> jax.Array:  # one function for all calls, so that equ
     return x
 
 
-def here(x: PyTree) -> np.ndarray:
+def here(x: jax.Array | np.ndarray) -> np.ndarray:
     """The shard of an array on the first device of this process, as a host array."""
     return np.asarray(x.addressable_shards[0].data if isinstance(x, jax.Array) else x)
 

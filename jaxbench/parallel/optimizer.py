@@ -19,6 +19,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import jax
 import numpy as np
@@ -27,11 +28,13 @@ from jax.interpreters import partial_eval
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.core.program import TrainState
-from jaxbench.core.workload import CollectiveBounds, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree, Tree
+from jaxbench.core.workload import CollectiveBounds, TrainWorkload
 from jaxbench.parallel.layout import Layout, Mirrored, map_arrays
 from jaxbench.parallel.step import optimizer_update, update
 from jaxbench.workloads.jaxprs import CALLS, aval_of, equations
 
+T = TypeVar("T")
 ELEMENTWISE = frozenset(
     """abs acos acosh add add_any and asin asinh atan atan2 atanh bitcast_convert_type cbrt ceil clamp clz complex conj
     convert_element_type copy copy_p cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag
@@ -144,12 +147,12 @@ class GatheredUpdate:
     seen: TrainState | PartitionSpec
     outside: TrainState
     join: Callable[[TrainState], TrainState]
-    join_gradients: Callable[[PyTree], PyTree]
+    join_gradients: Callable[[ArrayTree], ArrayTree]
     cut: Callable[[TrainState], TrainState]
     gathered: frozenset[int]
     sends: CollectiveBounds
 
-    def update(self, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
+    def update(self, state: TrainState, grads: ArrayTree, model_state: ArrayTree) -> TrainState:
         """As `program.update`, on global arrays under `jit`."""
         # The layout is fixed before and after each conversion. In between, the partitioner could otherwise send more
         # than the expected communication allows.
@@ -159,7 +162,7 @@ class GatheredUpdate:
         new = self._placed(update(self.workload, whole, grads, model_state), self.seen)
         return self._placed(self._placed(self.cut(new), self.seen), self.outside)
 
-    def _placed(self, tree: PyTree, specs: PyTree) -> PyTree:
+    def _placed(self, tree: T, specs: object) -> T:
         return jax.lax.with_sharding_constraint(tree, jax.tree.map(lambda spec: NamedSharding(self.mesh, spec), specs))
 
 
@@ -196,10 +199,10 @@ def gathered_update(
     )
 
 
-def on_device(avals: PyTree, specs: PyTree, mesh: Mesh) -> PyTree:
+def on_device(avals: TrainState, specs: TrainState, mesh: Mesh) -> TrainState:
     """The avals of one device's part of global arrays."""
 
-    def part(aval: PyTree, spec: PartitionSpec) -> jax.ShapeDtypeStruct:
+    def part(aval: jax.ShapeDtypeStruct, spec: PartitionSpec) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(NamedSharding(mesh, spec).shard_shape(aval.shape), aval.dtype)
 
     return jax.tree.map(part, avals, specs)
@@ -209,13 +212,14 @@ def leaving(specs: TrainState, gathered: frozenset[int], mirrored: Mirrored) -> 
     """The specs, except that the gathered parameters and their moments are whole on every device."""
     places = places_of(specs.params)
 
-    def of(tree: PyTree) -> PyTree:
+    def of(tree: Tree[PartitionSpec]) -> Tree[PartitionSpec]:
         return map_arrays(lambda spec, place: WHOLE if place in gathered else spec, tree, places)
 
     return mirrored.map(specs, of, lambda spec: spec)
 
 
-def places_of(params: PyTree) -> PyTree:
+def places_of(params: object) -> Tree[int]:
+    """The index of each leaf, in a tree of the same structure."""
     leaves, structure = jax.tree.flatten(params)
     return jax.tree.unflatten(structure, range(len(leaves)))
 
@@ -242,7 +246,7 @@ def sends(
     """
     places, axes = places_of(avals.params), {name: size for name, size in mesh.shape.items() if size > 1}
 
-    def numbers(aval: PyTree, place: int, spec: PartitionSpec) -> int:
+    def numbers(aval: jax.ShapeDtypeStruct, place: int, spec: PartitionSpec) -> int:
         total, left = 0, math.prod(aval.shape) if place in gathered else 0
         # The smallest axis first: this order has the largest sum, and the result is an upper bound.
         for size in sorted(axes[name] for name in spec if name in axes):

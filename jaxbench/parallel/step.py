@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +18,15 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxbench.core import weighted
 from jaxbench.core.program import TrainState
-from jaxbench.core.workload import Batch, Metrics, PyTree, TrainWorkload
-from jaxbench.errors import UserError
+from jaxbench.core.trees import ArrayTree, entries
+from jaxbench.core.weighted import WeightedMean
+from jaxbench.core.workload import Batch, Mean, Metrics, Scalars, TrainWorkload
+from jaxbench.errors import UserError, of_kind
 from jaxbench.machine.start import run_once_options
 from jaxbench.workloads import levers, rng_keys, sharding_context
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
@@ -41,7 +46,7 @@ def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
     )
 
 
-def without(passes: Iterable[str]) -> dict[str, Any]:
+def without(passes: Iterable[str]) -> dict[str, str]:
     """The compiler options that turn passes off."""
     names = ",".join(dict.fromkeys(passes))  # without duplicates, in order
     return {"xla_disable_hlo_passes": names} if names else {}
@@ -55,7 +60,7 @@ def keep_barriers(mesh: Mesh) -> tuple[str, ...]:
     return ("cse_barrier_expander",) if mesh.devices.flat[0].platform == "cpu" else ()
 
 
-def jit_once(function: Callable[..., PyTree], *, flops: float = 0.0, **options: Any) -> Any:
+def jit_once(function: Callable[..., object], *, flops: float = 0.0, **options: Any) -> jax.stages.Wrapped:
     """`jax.jit` for a program that runs a few times and is never timed, so it is compiled fast instead of well.
 
     flops: of one run; a program with many is optimized somewhat (`machine.start.run_once_options`).
@@ -63,7 +68,7 @@ def jit_once(function: Callable[..., PyTree], *, flops: float = 0.0, **options: 
     return jax.jit(function, compiler_options=run_once_options(flops), **options)
 
 
-def jit_initial(function: Callable[..., PyTree], *, whole: bool = True, **options: Any) -> Any:
+def jit_initial(function: Callable[P, T], *, whole: bool = True, **options: Any) -> Callable[P, T]:
     """`jit_once` for a function that draws initial values.
 
     whole: each device gets all of them. Then a GPU draws with JAX's own kernel: the same numbers, compiled in an eighth
@@ -75,23 +80,23 @@ def jit_initial(function: Callable[..., PyTree], *, whole: bool = True, **option
         return jitted
 
     @functools.wraps(function)
-    def call(*args: Any) -> PyTree:
+    def call(*args: P.args, **named: P.kwargs) -> T:
         if any(isinstance(each, jax.core.Tracer) for each in args):  # eval_shape; an inner jit takes no options
-            return function(*args)
+            return function(*args, **named)
         before = jax.config.values[flag]
         jax.config.update(flag, True)
         try:
-            return jitted(*args)
+            return jitted(*args, **named)
         finally:
             jax.config.update(flag, before)
 
     return call
 
 
-def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[PyTree, Metrics]:
+def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[ArrayTree, Scalars]:
     """Runs the forward pass on `batch`. Returns (model_state, metrics), with the loss among the metrics."""
 
-    def run(state: TrainState, batch: Batch) -> tuple[Metrics, PyTree]:
+    def run(state: TrainState, batch: Batch) -> tuple[Metrics, ArrayTree]:
         key = rng_keys.folded(state.key, state.step)
         loss, (model_state, metrics) = workload.loss(state.params, state.model_state, batch, key)
         return weighted.float_weights({"loss": loss, **metrics}), model_state
@@ -101,8 +106,12 @@ def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[P
 
 
 def gradients(
-    workload: TrainWorkload, state: TrainState, batch: Batch, *, held: Callable[[PyTree], PyTree] = lambda grads: grads
-) -> tuple[PyTree, PyTree, Metrics]:
+    workload: TrainWorkload,
+    state: TrainState,
+    batch: Batch,
+    *,
+    held: Callable[[ArrayTree], ArrayTree] = lambda grads: grads,
+) -> tuple[ArrayTree, ArrayTree, Scalars]:
     """Runs the forward and backward pass on `batch`. Returns (gradients, model_state, metrics), with the loss among the
     metrics.
 
@@ -113,19 +122,19 @@ def gradients(
     Under loss scaling the gradients are those of the scaled loss, and the returned loss is unscaled.
     """
 
-    def run(state: TrainState, batch: Batch) -> tuple[tuple[PyTree, Metrics], PyTree]:
+    def run(state: TrainState, batch: Batch) -> tuple[tuple[ArrayTree, Metrics], ArrayTree]:
         key = rng_keys.folded(state.key, state.step)
 
-        def loss(differentiated: PyTree) -> tuple[jax.Array, tuple[PyTree, Metrics]]:
+        def loss(differentiated: ArrayTree) -> tuple[jax.Array, tuple[ArrayTree, Metrics]]:
             # Gradients of the rest would be computed and sent for nothing.
-            params = {**state.params, **differentiated} if workload.sent else differentiated
+            params = {**entries(state.params), **entries(differentiated)} if workload.sent else differentiated
             loss, (model_state, metrics) = workload.loss(params, state.model_state, batch, key)
             share = _share(loss)
             scaled = share if workload.loss_scale is None else share * workload.loss_scale(state.opt_state)
             return scaled, (model_state, weighted.float_weights({"loss": loss, **metrics}))
 
-        differentiated = {workload.sent: state.params[workload.sent]} if workload.sent else state.params
-        (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(differentiated)
+        sent = {workload.sent: entries(state.params)[workload.sent]} if workload.sent else state.params
+        (_, (model_state, metrics)), grads = jax.value_and_grad(loss, has_aux=True)(sent)
         # Micro-batches have different weights: each gradient is weighted here, and the sum is divided below.
         if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
             weight = over_devices(metrics["loss"].weight)
@@ -136,19 +145,19 @@ def gradients(
     if workload.micro_batches > 1 and weighted.is_weighted(metrics["loss"]):
         weight = over_devices(metrics["loss"].weight)
         grads = jax.tree.map(lambda g: weighted.divided(g, weight), grads)
-    metrics = weighted.normalized(metrics, over_devices)
+    scalars = weighted.normalized(metrics, over_devices)
     if workload.loss_scale is not None:
-        metrics = {**metrics, **levers.scale_metrics(state.opt_state)}
-    return grads, model_state, metrics
+        scalars |= levers.scale_metrics(of_kind(levers.ScaledState, state.opt_state))
+    return grads, model_state, scalars
 
 
-def _share(loss: PyTree) -> jax.Array:
+def _share(loss: Mean) -> jax.Array:
     """The value that one device differentiates: its mean loss, times its weight over the mean weight of all devices.
 
     It is not the total, because the gradient of that may overflow in 16 bits. The weights are applied before the
     backward pass, which may already sum over devices, as for the gradients of gathered parameters.
     """
-    if not weighted.is_weighted(loss):
+    if not isinstance(loss, WeightedMean):
         return loss
     loss = weighted.float_weights(loss)
     return loss.mean * weighted.divided(loss.weight, over_devices(loss.weight))
@@ -160,21 +169,22 @@ def over_devices(weight: jax.Array) -> jax.Array:
     return weight if axis is None else jax.lax.pmean(weight, axis)
 
 
-def update(workload: TrainWorkload, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
+def update(workload: TrainWorkload, state: TrainState, grads: ArrayTree, model_state: ArrayTree) -> TrainState:
     """Applies the optimizer to gradients that are already averaged over the global batch."""
     updates, opt_state = optimizer_update(workload, grads, state.opt_state, state.params)
     # The cast keeps the dtype: float32 updates would otherwise widen bfloat16 parameters.
     params = jax.tree.map(lambda p, u: (p + u).astype(p.dtype), state.params, updates)
     model_state = _merged(state.model_state, model_state)
     if workload.loss_scale is not None:  # a skipped step must not change batch statistics either
-        taken = opt_state.skipped_steps == state.opt_state.skipped_steps
+        before, after = (of_kind(levers.ScaledState, each) for each in (state.opt_state, opt_state))
+        taken = after.skipped_steps == before.skipped_steps
         model_state = jax.tree.map(lambda new, old: jnp.where(taken, new, old), model_state, state.model_state)
     return TrainState(state.step + 1, params, model_state, opt_state, state.key)
 
 
 def optimizer_update(
-    workload: TrainWorkload, grads: PyTree, opt_state: PyTree, params: PyTree
-) -> tuple[PyTree, PyTree]:
+    workload: TrainWorkload, grads: ArrayTree, opt_state: ArrayTree, params: ArrayTree
+) -> tuple[ArrayTree, ArrayTree]:
     """(updates, optimizer's state).
 
     Raises UserError for an optimizer that needs more arguments than a step passes, or parameters of its own kind, or
@@ -199,7 +209,7 @@ def optimizer_update(
             f"{'a gradient for each example' if missing[3] else missing[1] or missing[2]}, but a step passes it only "
             "mean gradients, its state and parameters: use another one, such as optax.adamw(1e-3)."
         ) from error
-    structure: Callable[[PyTree], object] = jax.tree.structure  # the stubs of PyTreeDef lack a comparison
+    structure: Callable[[object], object] = jax.tree.structure  # the stubs of PyTreeDef lack a comparison
     if structure(opt_state) != structure(new_state):
         raise UserError(
             f"the optimizer of '{workload.name}' returns a state with another structure than its input, which the "
@@ -222,12 +232,14 @@ def _other_parameters(workload: TrainWorkload, error: AttributeError) -> UserErr
     )
 
 
-def _merged(old: PyTree, new: PyTree) -> PyTree:
+def _merged(old: ArrayTree, new: ArrayTree) -> ArrayTree:
     """The new state merged into the old: a loss returns only what it changes, so frozen weights are missing."""
-    return {**old, **new} if isinstance(new, dict) else new
+    return {**entries(old), **new} if isinstance(new, dict) else new
 
 
-def _in_micro_batches(run: Callable[..., PyTree], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+def _in_micro_batches(
+    run: Callable[[TrainState, Batch], tuple[T, ArrayTree]], count: int, state: TrainState, batch: Batch
+) -> tuple[T, ArrayTree]:
     """Runs `run` over `count` micro-batches of each device's examples, and returns the means of its results.
 
     run: (state, micro-batch) -> (means over the micro-batch, model_state).
@@ -242,7 +254,7 @@ def _in_micro_batches(run: Callable[..., PyTree], count: int, state: TrainState,
         return _accumulate(run, count, state, batch)
     (axis,) = mesh.axis_names
 
-    def local(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+    def local(state: TrainState, batch: Batch) -> tuple[T, ArrayTree]:
         # Without the cast, a gradient would already be a sum over devices: see strategies/shard_map.py.
         state = jax.lax.pcast(state, (axis,), to="varying")
         state = dataclasses.replace(state, key=rng_keys.local_key(state.key, (axis,)))
@@ -253,7 +265,9 @@ def _in_micro_batches(run: Callable[..., PyTree], count: int, state: TrainState,
     return jax.shard_map(local, in_specs=(replicated, split), out_specs=(replicated, replicated))(state, batch)
 
 
-def _accumulate(run: Callable[..., PyTree], count: int, state: TrainState, batch: Batch) -> tuple[PyTree, PyTree]:
+def _accumulate(
+    run: Callable[[TrainState, Batch], tuple[T, ArrayTree]], count: int, state: TrainState, batch: Batch
+) -> tuple[T, ArrayTree]:
     """`run` of one micro-batch after the other: the means, summed in float32. The model's state passes through all.
 
     The loop is unrolled, because convolutions inside a compiled loop are several times slower on the CPU. A barrier
@@ -261,8 +275,8 @@ def _accumulate(run: Callable[..., PyTree], count: int, state: TrainState, batch
     """
     # Micro-batch i has examples i, i + count, ...: the leading axis of the reshape keeps the batch's sharding.
     strided = jax.tree.map(lambda x: x.reshape(x.shape[0] // count, count, *x.shape[1:]), batch)
-    total: PyTree = None
-    changed: PyTree = {}
+    total: T | None = None
+    changed: ArrayTree = {}
     for i in range(count):
         micro_batch = jax.tree.map(lambda x, i=i: jax.lax.index_in_dim(x, i, axis=1, keepdims=False), strided)
         if total is not None:
@@ -276,7 +290,7 @@ def _accumulate(run: Callable[..., PyTree], count: int, state: TrainState, batch
     return jax.tree.map(lambda x, like: (x / count).astype(like.dtype), total, means), changed
 
 
-def _after(micro_batch: PyTree, total: PyTree) -> tuple[PyTree, PyTree]:
+def _after(micro_batch: Batch, total: T) -> tuple[Batch, T]:
     """Returns both unchanged; `micro_batch` becomes available only after `total`.
 
     Inside shard_map, all results of a barrier vary over every axis that any argument varies over. So only arrays that
@@ -295,7 +309,7 @@ def _after(micro_batch: PyTree, total: PyTree) -> tuple[PyTree, PyTree]:
     return micro_batch, jax.tree.unflatten(tree, leaves)
 
 
-def mean_over(axis: str | tuple[str, ...], tree: PyTree) -> PyTree:
+def mean_over(axis: str | tuple[str, ...], tree: T) -> T:
     """Averages over a mesh axis, in shard_map or pmap. Integers (counters, keys) are equal and pass through pmax."""
     return jax.tree.map(
         lambda x: jax.lax.pmean(x, axis) if jnp.issubdtype(x.dtype, jnp.inexact) else jax.lax.pmax(x, axis), tree

@@ -352,6 +352,7 @@ def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundReco
         cpu_s=_by_block(sum, rounds, "cpu_s"),
         waits=tuple(map(int, _by_block(sum, rounds, "waits"))),
         faults=tuple(map(int, _by_block(sum, rounds, "faults"))),
+        threads=tuple(map(int, _by_block(sum, rounds, "threads"))),
         system_s=_by_block(sum, rounds, "system_s"),
         **_device_speeds(rounds),
         block_s=_by_block(max, rounds, "block_s"),

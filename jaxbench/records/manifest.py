@@ -69,13 +69,18 @@ class Auto(TypedDict, total=False):
 
 
 class PlannedPoint(TypedDict, total=False):
-    """The fields that all points have; those of a step or a case are as in its record."""
+    """The fields that are read here. The others are as in the record of the step or the case."""
 
     point: str
     rounds: Count
     devices: AtLeastOne
     processes: AtLeastOne
     oversubscribed: bool
+    strategy: str  # this and the following: of a step
+    scaling: str
+    global_batch: Count
+    arm: str
+    explains: str
 
 
 class Plan(TypedDict, total=False):

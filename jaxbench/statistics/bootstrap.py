@@ -33,7 +33,7 @@ import zlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from scipy import special
@@ -54,6 +54,7 @@ MIN_PROCESSES = 3  # with at least this many, the data themselves show how proce
 # it too narrow. Widened by this factor, its intervals cover 95 % again (benchmarks/interval_coverage.py,
 # docs/STATISTICS.md).
 OPTIONAL_STOPPING = 1.1
+Unit: TypeAlias = "int | tuple[int, int]"  # of resampling: the number of a round, or (session, round) in a run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,9 +96,6 @@ def autocorrelation(values: np.ndarray) -> float:
     apart = values - values.mean()
     total = float(apart @ apart)
     return float(apart[1:] @ apart[:-1]) / total if total > 0 else 0.0
-
-
-Unit = Any  # a unit of resampling, hashable and ordered: (session, round) in a run
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -14,12 +14,11 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
 from jaxbench.core.schema import PointRecord, Record, RoundRecord
-from jaxbench.records.manifest import Plan
+from jaxbench.records.manifest import LookEntry, Plan, PlannedPoint
 from jaxbench.statistics import timing, turns
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, BootstrapSamples, Unit
 from jaxbench.statistics.timing import elapsed_s, round_medians, session
@@ -77,7 +76,7 @@ class Look:
         """Of the widest claim; inf if it has no interval."""
         return self.claims[0].half_width if self.claims else math.inf
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> LookEntry:
         """As the manifest keeps a look (`sweep.job.Automatic`). rounds: those of the widest claim."""
         known = round(self.half_width, 5) if math.isfinite(self.half_width) else None
         point, rounds = (self.claims[0].point, self.claims[0].rounds) if self.claims else ("", 0)
@@ -125,7 +124,7 @@ def look(plan: Plan, records: Iterable[Record], *, sets: int, failed: Collection
     return judge(points, times, sets=sets, budget_s=float(plan["auto"]["budget_s"]))
 
 
-def judge(points: Mapping[str, Mapping[str, Any]], times: Times, *, sets: int, budget_s: float) -> Look:
+def judge(points: Mapping[str, PlannedPoint], times: Times, *, sets: int, budget_s: float) -> Look:
     """The same of times that were read. points: of the plan, by id."""
     claims = tuple(sorted((times.claim(*pair) for pair in _pairs(points)), key=lambda claim: -claim.half_width))
     taken, visits = len(times.draws.units), _visits(claims, points, times)
@@ -135,7 +134,7 @@ def judge(points: Mapping[str, Mapping[str, Any]], times: Times, *, sets: int, b
     return Look(ended=ended, spent_s=times.spent_s, claims=claims, visits=() if ended else visits)
 
 
-def _visits(claims: Sequence[Claim], points: Mapping[str, Mapping[str, Any]], times: Times) -> tuple[str, ...]:
+def _visits(claims: Sequence[Claim], points: Mapping[str, PlannedPoint], times: Times) -> tuple[str, ...]:
     """The points that the next rounds need, in the order of the plan; () if none does."""
     wanted: set[str] = set()
     # Until then a narrow interval may be luck, so every claim gets further rounds.
@@ -163,7 +162,7 @@ class Times:
 
     def __init__(
         self,
-        points: Mapping[str, Mapping[str, Any]],
+        points: Mapping[str, PlannedPoint],
         values: Mapping[str, Mapping[Unit, float]],
         workers: Iterable[tuple[Unit, str]],
         spent_s: float,
@@ -233,11 +232,11 @@ class Times:
         return half <= HALF_WIDTH or half < apart or len(units) >= 3 * least
 
 
-def _family(about: Mapping[str, Any]) -> tuple[tuple[Any, ...], int]:
+def _family(about: PlannedPoint) -> tuple[tuple[object, ...], int]:
     return tuple(about.get(name) for name in turns.FAMILY), int(about.get("devices", 1))
 
 
-def _pairs(points: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _pairs(points: Mapping[str, PlannedPoint]) -> list[tuple[str, str]]:
     """(point, base) of each efficiency; without any, of each ratio to the first point; or a single point and ""."""
     whole = [about for about in points.values() if not about.get("explains")]
     found = turns.pairs([_family(about) for about in whole])

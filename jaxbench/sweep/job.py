@@ -12,14 +12,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from jaxbench.catalog.allocators import SYSTEM
 from jaxbench.config import counts
 from jaxbench.core.schema import Record, RoundRecord
 from jaxbench.core.store import RunFolder, write_manifest
 from jaxbench.processes.launch import Followers
-from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import LookEntry, Plan
 from jaxbench.sweep.plan import Placed
 
@@ -33,7 +32,7 @@ class Looked(Protocol):
     @property
     def visits(self) -> tuple[str, ...]: ...
 
-    def to_json(self) -> JsonObject: ...
+    def to_json(self) -> LookEntry: ...
 
 
 Look = Callable[..., Looked]  # statistics.looks.look
@@ -87,8 +86,9 @@ class Automatic:
         manifest = self.run.manifest()
         plan, rounds = manifest["plan"], [record for record in records if isinstance(record, RoundRecord)]
         plan["rounds"] = max((record.round for record in rounds), default=-1) + 1
-        more = {"spent_s": round(spent_s, 3), "rounds": plan["rounds"], "ended": ends}
-        plan["auto"]["looks"].append(cast(LookEntry, look.to_json() | more))
+        entry = look.to_json()
+        entry["spent_s"], entry["rounds"], entry["ended"] = round(spent_s, 3), plan["rounds"], ends
+        plan["auto"]["looks"].append(entry)
         plan["auto"]["ended"] = ends
         done = Counter(record.point for record in rounds)
         for point in plan["points"]:

@@ -18,7 +18,8 @@ import numpy as np
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.core.workload import KEY, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import KEY, TrainWorkload
 from jaxbench.errors import UserError
 
 # The report has one set of figures for each view.
@@ -86,11 +87,11 @@ class KernelWorkload:
     flops: float | None
     bytes_moved: float | None
     arguments: tuple[Array, ...]
-    function: Callable[..., PyTree] | None = None
-    prepare: Callable[..., Callable[[], PyTree]] | None = None
-    answer: Callable[..., PyTree] | None = None
+    function: Callable[..., ArrayTree] | None = None
+    prepare: Callable[..., Callable[[], object]] | None = None
+    answer: Callable[..., ArrayTree] | None = None
     wrong: Callable[[Any, tuple[np.ndarray, ...]], int] | None = None
-    outcome: Callable[[PyTree], dict[str, float]] | None = None
+    outcome: Callable[[Any], dict[str, float]] | None = None
     tolerance: float = 1e-5
     why_unchecked: str = ""
     elementwise: bool = False

@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.extend import core
 from jax.interpreters import partial_eval
 
-from jaxbench.core.workload import KEY, PyTree, TrainWorkload
-from jaxbench.workloads.jaxprs import equations, evaluate, inner
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import KEY, TrainWorkload
+from jaxbench.workloads.jaxprs import aval_of, equations, evaluate, inner
 
+T = TypeVar("T")
 _REMATS = ("remat", "remat2", "checkpoint")
 A_PART = 0.1  # of the FLOPs: fewer in a coarse format are the exception, not how a model computes
 _ALGORITHMS = {"BF16_": "bfloat16", "F16_": "float16", "ANY_F8": "float8_e4m3fn"}
@@ -74,7 +77,7 @@ class Products:
         return {dtype: flops / self.total for dtype, flops in self.flops.items() if self.total}
 
 
-def products(jaxpr: Any, *, devices: int = 1) -> Products:
+def products(jaxpr: core.Jaxpr, *, devices: int = 1) -> Products:
     """The products that a jaxpr needs for its results, on all devices together.
 
     A conditional counts as its most expensive branch, and a loop of unknown length as one iteration. devices: that
@@ -89,17 +92,17 @@ def products(jaxpr: Any, *, devices: int = 1) -> Products:
     return Products(flops, any(each.opaque for each in found), any(each.endless for each in found), vectors)
 
 
-def used_inputs(jaxpr: Any) -> list[bool]:
+def used_inputs(jaxpr: core.Jaxpr) -> list[bool]:
     """Whether each input of a jaxpr is used for one of its results."""
     return list(partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[1])
 
 
-def recomputes(jaxpr: Any) -> bool:
+def recomputes(jaxpr: core.Jaxpr) -> bool:
     """Whether a jaxpr computes activations again, as `jax.checkpoint` asks for."""
     return any(each.primitive.name in _REMATS and each.params["differentiated"] for each in equations(jaxpr))
 
 
-def of_function(function: Callable[..., PyTree], *avals: Any, devices: int = 1) -> Products:
+def of_function(function: Callable[..., object], *avals: object, devices: int = 1) -> Products:
     """The products of a function, given the shapes of its arguments."""
     return products(jax.make_jaxpr(function)(*avals).jaxpr, devices=devices)
 
@@ -121,20 +124,20 @@ def of_workload(
         return of_function(workload.mean_loss, *avals, devices=devices)
     gradient = jax.value_and_grad(without_remat(workload.mean_loss, *avals), has_aux=True)
 
-    def used(*given: PyTree) -> PyTree:
+    def used(*given: ArrayTree) -> tuple[ArrayTree, list[jax.Array]]:
         loss, grads = gradient(*given)
         return loss, [leaf for i, leaf in enumerate(jax.tree.leaves(grads)) if i not in unused]
 
     return of_function(used, *avals, devices=devices)
 
 
-def count(function: Callable[..., PyTree], *avals: Any) -> float:
+def count(function: Callable[..., object], *avals: object) -> float:
     """FLOPs of the products and convolutions that `function` needs, by the shapes of their operands."""
     # Not the compiler's own count (``cost_analysis``), which misses library calls on GPUs and is only a cross-check.
     return of_function(function, *avals).total
 
 
-def least_share(function: Callable[..., PyTree], *avals: Any) -> float:
+def least_share(function: Callable[..., object], *avals: object) -> float:
     """The share of the FLOPs that every call does; 1 if there is nothing to count.
 
     A conditional counts as its cheapest branch, a loop of unknown length as nothing.
@@ -144,12 +147,12 @@ def least_share(function: Callable[..., PyTree], *avals: Any) -> float:
     return least / most if most else 1.0
 
 
-def dot_flop_shares(function: Callable[..., PyTree], *avals: Any) -> dict[str, float]:
+def dot_flop_shares(function: Callable[..., object], *avals: object) -> dict[str, float]:
     """The share of the FLOPs that `count` counts, by number format of the operands: {"float16": 1.0}."""
     return of_function(function, *avals).shares
 
 
-def rounding(jaxpr: Any, platform: str) -> float:
+def rounding(jaxpr: core.Jaxpr, platform: str) -> float:
     """A relative change of float32 numbers that changes how some of a jaxpr's products round; 0 if all keep float32.
 
     A product in bfloat16 does not see the last bit of its float32 parameters. A change by a whole rounding would move
@@ -162,7 +165,7 @@ def rounding(jaxpr: Any, platform: str) -> float:
     return float(max(coarse, default=0.0)) / 2 / 64
 
 
-def without_remat(function: Callable[..., PyTree], *avals: Any) -> Callable[..., PyTree]:
+def without_remat(function: Callable[..., T], *avals: object) -> Callable[..., T]:
     """`function`, so that its gradient stores all activations: `jax.checkpoint` in it has no effect.
 
     avals: the shapes of its arguments.
@@ -173,14 +176,14 @@ def without_remat(function: Callable[..., PyTree], *avals: Any) -> Callable[...,
     rules = {name: _as_it_is for name in ("custom_jvp_call", "custom_vjp_call")}  # each has a derivative of its own
     rules |= {"sharding_constraint": lambda equation, given: given}
 
-    def run(*given: Any) -> PyTree:
+    def run(*given: object) -> T:
         leaves = evaluate(traced.jaxpr, traced.consts, jax.tree.leaves(given), rules)
         return jax.tree.unflatten(jax.tree.structure(results), leaves)
 
     return run
 
 
-def _as_it_is(equation: Any, given: Sequence[jax.Array]) -> Sequence[jax.Array]:
+def _as_it_is(equation: core.JaxprEqn, given: Sequence[jax.Array]) -> Sequence[jax.Array]:
     results = equation.primitive.bind(*given, **equation.primitive.get_bind_params(equation.params))
     return results if equation.primitive.multiple_results else [results]
 
@@ -198,7 +201,7 @@ class Product(NamedTuple):
     endless: bool = False
 
 
-def _products(jaxpr: Any, pick: Callable[..., list[Product]]) -> Iterator[Product]:
+def _products(jaxpr: core.Jaxpr, pick: Callable[..., list[Product]]) -> Iterator[Product]:
     """Every product and convolution of a jaxpr.
 
     pick: the branch of a conditional that counts, `max` or `min` by FLOPs. With `min`, a loop of unknown length counts
@@ -216,7 +219,7 @@ def _products(jaxpr: Any, pick: Callable[..., list[Product]]) -> Iterator[Produc
         if name == "cond":
             bodies = [pick(bodies, key=lambda body: sum(each.flops for each in body))]
         if name == "pallas_call":  # a kernel chooses the format of its sums; the model chooses that of its operands
-            given = [x.aval.dtype for x in equation.invars if jnp.issubdtype(x.aval.dtype, jnp.inexact)]
+            given = [aval_of(x).dtype for x in equation.invars if jnp.issubdtype(aval_of(x).dtype, jnp.inexact)]
             narrowest = min((dtype.name for dtype in given), key=lambda each: jnp.dtype(each).itemsize, default="")
             bodies = [[each._replace(dtype=narrowest or each.dtype) for each in body] for body in bodies]
         times = _REPEATS[name](params) if name in _REPEATS else 1
@@ -226,13 +229,13 @@ def _products(jaxpr: Any, pick: Callable[..., list[Product]]) -> Iterator[Produc
             yield each._replace(flops=times * each.flops, opaque=each.opaque or opaque, endless=each.endless or endless)
 
 
-def _format(equation: Any) -> str:
+def _format(equation: core.JaxprEqn) -> str:
     """The number format in which a product multiplies."""
     asked = str(getattr(equation.params.get("precision"), "name", ""))  # of a jax.lax.DotAlgorithmPreset
     for start, dtype in _ALGORITHMS.items():
         if asked.startswith(start):
             return dtype
-    lhs, rhs = (operand.aval.dtype for operand in equation.invars[:2])
+    lhs, rhs = (aval_of(operand).dtype for operand in equation.invars[:2])
     return str(jnp.promote_types(lhs, rhs).name)
 
 
@@ -250,30 +253,30 @@ _REPEATS: dict[str, Callable[[dict[str, Any]], int]] = {
 }
 
 
-def _count_product(equation: Any) -> tuple[float, float]:
+def _count_product(equation: core.JaxprEqn) -> tuple[float, float]:
     """(FLOPs, the smallest side)."""
     (contract, _), (batch, _) = equation.params["dimension_numbers"]
-    lhs, out = equation.invars[0].aval.shape, equation.outvars[0].aval.shape
+    lhs, out = aval_of(equation.invars[0]).shape, aval_of(equation.outvars[0]).shape
     inside, each = math.prod(lhs[i] for i in contract), math.prod(lhs[i] for i in batch)
     rows = math.prod(lhs) // max(1, inside * each)
     columns = math.prod(out) // max(1, rows * each)
     return 2.0 * math.prod(out) * inside, min(rows, columns, inside)
 
 
-def _count_ragged(equation: Any) -> tuple[float, float]:
+def _count_ragged(equation: core.JaxprEqn) -> tuple[float, float]:
     """Of a product in which each row meets the matrix of its group: as if there were one group."""
     dims = equation.params["ragged_dot_dimension_numbers"]
     (lhs_contract, rhs_contract), (_, rhs_batch) = dims.dot_dimension_numbers
-    lhs, rhs = (operand.aval.shape for operand in equation.invars[:2])
+    lhs, rhs = (aval_of(operand).shape for operand in equation.invars[:2])
     skipped = {*rhs_contract, *rhs_batch, *dims.rhs_group_dimensions}
     columns = math.prod(side for i, side in enumerate(rhs) if i not in skipped)
     return 2.0 * math.prod(lhs) * columns, min(columns, math.prod(lhs[i] for i in lhs_contract))
 
 
-def _count_convolution(equation: Any) -> tuple[float, float]:
+def _count_convolution(equation: core.JaxprEqn) -> tuple[float, float]:
     """2 x outputs x kernel size. Padding counts as work, the zeros of a dilated input do not."""
     params = equation.params
-    rhs, out = equation.invars[1].aval.shape, equation.outvars[0].aval.shape
+    rhs, out = aval_of(equation.invars[1]).shape, aval_of(equation.outvars[0]).shape
     spec = params["dimension_numbers"].rhs_spec
     # rhs_spec is (output features, input features, spatial dimensions ...); the outputs are part of `out`.
     kernel = math.prod(rhs[i] for i in spec[2:]) * rhs[spec[1]]
@@ -282,7 +285,7 @@ def _count_convolution(equation: Any) -> tuple[float, float]:
     return 2.0 * math.prod(out) * kernel / math.prod(params["lhs_dilation"]), min(kernel, rhs[spec[0]])
 
 
-_COUNTS: dict[str, Callable[[Any], tuple[float, float]]] = {
+_COUNTS: dict[str, Callable[[core.JaxprEqn], tuple[float, float]]] = {
     "dot_general": _count_product,
     "ragged_dot_general": _count_ragged,
     "conv_general_dilated": _count_convolution,

@@ -10,32 +10,32 @@ longer tell which use comes first.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
 
-from jaxbench.core.workload import PyTree
-
+T = TypeVar("T")
 # The attribute of a call that XLA's inliner looks at.
 _INLINEABLE = "inlineable"
 
 
-def fenced(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+def fenced(function: Callable[..., T]) -> Callable[..., T]:
     """`function` (arrays -> array or tuple of arrays) behind a fence: XLA moves nothing into, out of or across it."""
 
     @jax.jit  # makes the call that XLA is told not to inline
-    def kernel(*arguments: jax.Array) -> PyTree:
+    def kernel(*arguments: jax.Array) -> T:
         with set_xla_metadata(**{_INLINEABLE: None}):  # calls inside the function are still inlined
             return function(*arguments)
 
-    def as_a_call(*arguments: jax.Array) -> PyTree:
+    def as_a_call(*arguments: jax.Array) -> T:
         with set_xla_metadata(**{_INLINEABLE: "false"}):
             return kernel(*arguments)
 
-    def with_barriers(*arguments: jax.Array) -> PyTree:
+    def with_barriers(*arguments: jax.Array) -> T:
         return jax.lax.optimization_barrier(function(*jax.lax.optimization_barrier(arguments)))
 
-    def fenced_function(*arguments: jax.Array) -> PyTree:
+    def fenced_function(*arguments: jax.Array) -> T:
         # XLA's CPU compiler removes barriers before it fuses operations. On accelerators a barrier is enough.
         return jax.lax.platform_dependent(*arguments, cpu=as_a_call, default=with_barriers)
 

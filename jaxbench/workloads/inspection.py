@@ -11,7 +11,7 @@ import builtins
 import dataclasses
 import inspect as signatures
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ import numpy as np
 
 from jaxbench import discovery
 from jaxbench.core import weighted
-from jaxbench.core.workload import KEY, Field, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree, Tree
+from jaxbench.core.workload import KEY, Field, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.workloads.levers import stateful
 
@@ -80,7 +81,7 @@ def with_least(workload: TrainWorkload, batch: int) -> TrainWorkload:
     return workload
 
 
-def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -> PyTree:
+def traced(workload: TrainWorkload, name: str, *avals: object, batch: int = 8) -> Any:
     """The result of the workload's function `name`, with each value as a Leaf.
 
     Raises UserError, also for any exception of the function.
@@ -89,7 +90,7 @@ def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -
     """
     function, returned = getattr(workload, name), []  # a list, because what leaves `eval_shape` must be arrays
 
-    def call(*arguments: PyTree) -> None:
+    def call(*arguments: object) -> None:
         returned.append(jax.tree.map(_leaf, function(*arguments)))
 
     with discovery.explaining(f"the {name} of '{workload.name}'", lambda error: _hint(error, workload, avals, batch)):
@@ -97,7 +98,7 @@ def traced(workload: TrainWorkload, name: str, *avals: PyTree, batch: int = 8) -
     return returned[-1]
 
 
-def metrics(returned: PyTree, where: str) -> list[str]:
+def metrics(returned: object, where: str) -> list[str]:
     """The names of the metrics that a function returned, as Leafs. Raises UserError unless all are scalars."""
     if not isinstance(returned, Mapping):
         raise UserError(f"{where} returns metrics that are {_kind(returned)}: they must be a dict of scalars by name.")
@@ -110,12 +111,12 @@ def metrics(returned: PyTree, where: str) -> list[str]:
     return [str(name) for name in returned]
 
 
-def _numbers(value: PyTree) -> tuple[Any, ...]:
+def _numbers(value: object) -> tuple[Any, ...]:
     """The parts of a loss or a metric. Each must be a scalar, and the first part of a loss must be a float."""
     return (value.total, value.weight) if weighted.is_weighted(value) else (value,)
 
 
-def _leaf(x: PyTree) -> Leaf:
+def _leaf(x: object) -> Leaf:
     if hasattr(x, "shape") and hasattr(x, "dtype"):
         # Canonical, so that a NumPy float64 equals the float32 that JAX makes of it; extended: a key's dtype.
         return Leaf("array", tuple(x.shape), jax.dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True))
@@ -181,7 +182,7 @@ def _where(workload: TrainWorkload, name: str) -> str:
     return f"'{code.co_filename}', line {code.co_firstlineno}: {name}"
 
 
-def _initial(workload: TrainWorkload) -> tuple[PyTree, PyTree]:
+def _initial(workload: TrainWorkload) -> tuple[ArrayTree, ArrayTree]:
     """(params, model_state) as shapes and dtypes. Raises UserError for values that are not arrays."""
     returned = traced(workload, "init", KEY)
     where = _where(workload, "init")
@@ -223,7 +224,7 @@ def _initial(workload: TrainWorkload) -> tuple[PyTree, PyTree]:
     return jax.eval_shape(workload.init, KEY)  # again, for shapes instead of Leafs
 
 
-def _require_loss(workload: TrainWorkload, params: PyTree, model_state: PyTree, batch: int) -> None:
+def _require_loss(workload: TrainWorkload, params: ArrayTree, model_state: ArrayTree, batch: int) -> None:
     given = params, model_state, workload.batch_avals(batch), KEY
     returned = traced(workload, "loss", *given, batch=batch)
     where = _where(workload, "loss")
@@ -243,7 +244,7 @@ def _require_loss(workload: TrainWorkload, params: PyTree, model_state: PyTree, 
     _require_state(where, model_state, new_state)
 
 
-def _require_state(where: str, given: PyTree, returned: PyTree) -> None:
+def _require_state(where: str, given: ArrayTree, returned: Tree[Leaf]) -> None:
     """Raises UserError unless the state is returned with its old structure, shapes and dtypes."""
     old, new = _paths(jax.tree.map(_leaf, given)), _paths(returned)
     # Leaf by leaf before the structure as a whole, because the path tells what to change in the code.
@@ -258,12 +259,12 @@ def _require_state(where: str, given: PyTree, returned: PyTree) -> None:
         raise UserError(f"{where}: the model's state is returned as {_kind(returned)} and was given as {_kind(given)}.")
 
 
-def _paths(tree: PyTree) -> dict[str, Leaf]:
+def _paths(tree: Tree[Leaf]) -> dict[str, Leaf]:
     """Leafs by path, such as "batch_stats/mean"."""
     return {jax.tree_util.keystr(at, simple=True, separator="/"): x for at, x in jax.tree.leaves_with_path(tree)}
 
 
-def _kind(value: PyTree) -> str:
+def _kind(value: object) -> str:
     """Describes a value, for a sentence."""
     if isinstance(value, Leaf):
         return str(value)
@@ -274,12 +275,12 @@ def _kind(value: PyTree) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
-def _names(value: PyTree) -> str:
+def _names(value: Collection[object]) -> str:
     names = [f"'{name}'" for name in value]
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def _hint(error: Exception, workload: TrainWorkload, given: tuple[PyTree, ...], batch: int) -> str:
+def _hint(error: Exception, workload: TrainWorkload, given: tuple[object, ...], batch: int) -> str:
     """Advice for an error of a traced function: how models are called, or which fields exist."""
     if isinstance(error, jax.errors.TracerArrayConversionError):
         return "Use jax.numpy instead of numpy: while a function is traced, its arrays have no values."

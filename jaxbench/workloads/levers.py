@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,10 +19,15 @@ import optax
 from jax.typing import DTypeLike
 
 from jaxbench.catalog import hardware
-from jaxbench.core.workload import KEY, Metrics, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree, Tree, entries
+from jaxbench.core.workload import KEY, Batch, Mean, Metrics, Scalars, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.levers import LEVERS, REMATS, SIXTEEN_BITS, Reduction, named_activations, offloads
 from jaxbench.workloads import flops
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Result = TypeVar("Result")
 
 # The lever `freeze`: parameters that are not trained leave `params`, and so have no gradient, no optimizer state and no
 # communication.
@@ -52,20 +57,22 @@ def frozen(workload: TrainWorkload, pattern: str) -> TrainWorkload:
         return workload
     chosen = _chosen(workload, pattern)
 
-    def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+    def init(key: jax.Array) -> tuple[ArrayTree, ArrayTree]:
         params, model_state = workload.init(key)
         # None is an empty subtree, so optimizers, strategies and checkpoints see only what is trained.
         trainable = jax.tree.map(lambda x, frozen: None if frozen else x, params, chosen)
         frozen = jax.tree.map(lambda x, frozen: x if frozen else None, params, chosen)
         return trainable, {"model": model_state, "frozen": frozen}
 
-    def with_frozen(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    def with_frozen(function: Callable[..., T]) -> Callable[..., T]:
         return lambda params, state, *rest: function(_merge(params, state["frozen"]), state["model"], *rest)
 
-    def loss(params: PyTree, state: PyTree, batch: PyTree, key: jax.Array) -> PyTree:
+    def loss(
+        params: ArrayTree, state: dict[str, ArrayTree], batch: Batch, key: jax.Array
+    ) -> tuple[Mean, tuple[ArrayTree, Metrics]]:
         value, (new, metrics) = with_frozen(workload.loss)(params, state, batch, key)
         # A loss may return only what it changed, and `_merged` of parallel/step.py merges one level only.
-        new = {**state["model"], **new} if isinstance(new, dict) else new
+        new = {**entries(state["model"]), **new} if isinstance(new, dict) else new
         return value, ({"model": new}, metrics)
 
     rest = dataclasses.replace(
@@ -90,27 +97,29 @@ def frozen(workload: TrainWorkload, pattern: str) -> TrainWorkload:
     )
 
 
-def stateful(model_state: PyTree) -> bool:
+def stateful(model_state: ArrayTree) -> bool:
     """Whether a model has state, such as batch statistics, in addition to frozen parameters."""
     return bool(jax.tree.leaves(not_frozen(model_state)))
 
 
-def is_frozen(model_state: PyTree) -> bool:
+def is_frozen(model_state: ArrayTree) -> bool:
     """Whether a model's state holds frozen parameters."""
     return isinstance(model_state, dict) and "frozen" in model_state
 
 
-def not_frozen(model_state: PyTree) -> PyTree:
+def not_frozen(model_state: ArrayTree) -> ArrayTree:
     """A model's state without its frozen parameters."""
-    return {k: v for k, v in model_state.items() if k != "frozen"} if is_frozen(model_state) else model_state
+    if not is_frozen(model_state):
+        return model_state
+    return {name: part for name, part in entries(model_state).items() if name != "frozen"}
 
 
-def paths(params: PyTree) -> list[str]:
+def paths(params: object) -> list[str]:
     """The parameters' names in the order of the tree's leaves, such as "blocks/0/attention/kernel"."""
     return [jax.tree_util.keystr(at, simple=True, separator="/") for at, _ in jax.tree.leaves_with_path(params)]
 
 
-def _chosen(workload: TrainWorkload, pattern: str) -> PyTree:
+def _chosen(workload: TrainWorkload, pattern: str) -> Tree[bool]:
     """A tree with the structure of params: whether each parameter is frozen."""
     params, _ = jax.eval_shape(workload.init, KEY)
     names = paths(params)  # of shapes alone, so a wrong pattern is refused before anything is compiled
@@ -134,7 +143,7 @@ def _some(names: list[str]) -> str:
     return ", ".join(f"'{name}'" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _merge(trainable: PyTree, frozen: PyTree) -> PyTree:
+def _merge(trainable: ArrayTree, frozen: ArrayTree) -> ArrayTree:
     return jax.tree.map(lambda t, f: f if t is None else t, trainable, frozen, is_leaf=lambda x: x is None)
 
 
@@ -166,7 +175,7 @@ def in_precision(workload: TrainWorkload, precision: str) -> TrainWorkload:
         return in_16_bits
     if precision == "mixed":
 
-        def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+        def init(key: jax.Array) -> tuple[ArrayTree, ArrayTree]:
             params, model_state = workload.init(key)
             return jax.tree.map(lambda p: p.astype(jnp.bfloat16), params), model_state
 
@@ -174,7 +183,7 @@ def in_precision(workload: TrainWorkload, precision: str) -> TrainWorkload:
     return dataclasses.replace(in_16_bits, optimizer=scaled(workload.optimizer), loss_scale=loss_scale)
 
 
-def _wrapped(workload: TrainWorkload, wrap: Callable[[PyTree], PyTree]) -> TrainWorkload:
+def _wrapped(workload: TrainWorkload, wrap: Callable[[Any], Any]) -> TrainWorkload:
     # Not `init`: the cast is a part of the loss, so that parameters and their updates stay float32.
     functions = {name: getattr(workload, name) for name in ("loss", "evaluate", "predict")}
     workload = dataclasses.replace(workload, **{name: wrap(f) for name, f in functions.items() if f is not None})
@@ -186,23 +195,23 @@ def _wrapped(workload: TrainWorkload, wrap: Callable[[PyTree], PyTree]) -> Train
     return dataclasses.replace(workload, partition=dataclasses.replace(partition, stages=stages))
 
 
-def _with_products(function: Callable[..., PyTree], products: str) -> Callable[..., PyTree]:
+def _with_products(function: Callable[P, T], products: str) -> Callable[P, T]:
     """`function` with this precision of its products. Products of the backward pass inherit it."""
 
-    def wrapped(*arguments: PyTree) -> PyTree:
+    def wrapped(*arguments: P.args, **named: P.kwargs) -> T:
         with jax.default_matmul_precision(products):
-            return function(*arguments)
+            return function(*arguments, **named)
 
     return wrapped
 
 
-def _in_16_bits(function: Callable[..., PyTree], dtype: DTypeLike) -> Callable[..., PyTree]:
+def _in_16_bits(function: Callable[..., Result], dtype: DTypeLike) -> Callable[..., Result]:
     """`function` with its parameters and inputs cast, but not the model's state, such as batch statistics."""
 
-    def cast(tree: PyTree) -> PyTree:  # integers are labels and tokens
+    def cast(tree: T) -> T:  # integers are labels and tokens
         return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
 
-    def wrapped(params: PyTree, model_state: PyTree, batch: PyTree, *key: jax.Array) -> PyTree:
+    def wrapped(params: ArrayTree, model_state: ArrayTree, batch: Batch, *key: jax.Array) -> Result:
         return function(cast(params), model_state, cast(batch), *key)
 
     return wrapped
@@ -211,20 +220,20 @@ def _in_16_bits(function: Callable[..., PyTree], dtype: DTypeLike) -> Callable[.
 class CopyState(NamedTuple):
     """The state of an optimizer `with_copy`: the float32 parameters, and the wrapped optimizer's state."""
 
-    copy: PyTree
-    inner: PyTree
+    copy: ArrayTree
+    inner: ArrayTree
 
 
 def with_copy(optimizer: optax.GradientTransformation) -> optax.GradientTransformation:
     """`optimizer` on a float32 copy of parameters in fewer bits."""
 
-    def wide(tree: PyTree) -> PyTree:
+    def wide(tree: T) -> T:
         return jax.tree.map(lambda x: x.astype(jnp.float32), tree)
 
-    def init(params: PyTree) -> CopyState:
+    def init(params: ArrayTree) -> CopyState:
         return CopyState(wide(params), optimizer.init(wide(params)))
 
-    def update(grads: PyTree, state: CopyState, params: PyTree | None = None) -> tuple[PyTree, CopyState]:
+    def update(grads: ArrayTree, state: CopyState, params: ArrayTree = None) -> tuple[ArrayTree, CopyState]:
         updates, inner = optimizer.update(wide(grads), state.inner, state.copy)
         copy = optax.apply_updates(state.copy, updates)
         # The step adds updates to the 16-bit parameters and rounds. So the update is the difference from these in
@@ -240,7 +249,7 @@ class ScaledState(NamedTuple):
     log2_scale: jax.Array  # an integer: as a float the scale would dominate comparisons of optimizer states
     good_steps: jax.Array  # since the scale last changed
     skipped_steps: jax.Array
-    inner: PyTree
+    inner: ArrayTree
 
 
 def loss_scale(state: ScaledState) -> jax.Array:
@@ -248,7 +257,7 @@ def loss_scale(state: ScaledState) -> jax.Array:
     return jnp.ldexp(jnp.float32(1), state.log2_scale)
 
 
-def scale_metrics(state: ScaledState) -> Metrics:
+def scale_metrics(state: ScaledState) -> Scalars:
     """The scale of the next step, and the number of skipped steps; float32, like other metrics."""
     return {"loss_scale": loss_scale(state), "skipped_steps": state.skipped_steps.astype(jnp.float32)}
 
@@ -260,11 +269,11 @@ def scaled(optimizer: optax.GradientTransformation) -> optax.GradientTransformat
     good steps in a row the scale doubles. Gradients must already be averaged over devices.
     """
 
-    def init(params: PyTree) -> ScaledState:
+    def init(params: ArrayTree) -> ScaledState:
         zero = jnp.zeros((), jnp.int32)
         return ScaledState(jnp.full((), INITIAL_LOG2, jnp.int32), zero, zero, optimizer.init(params))
 
-    def update(grads: PyTree, state: ScaledState, params: PyTree | None = None) -> tuple[PyTree, ScaledState]:
+    def update(grads: ArrayTree, state: ScaledState, params: ArrayTree = None) -> tuple[ArrayTree, ScaledState]:
         # All devices decide the same: a value that is not finite on one device is not finite in the mean.
         finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in jax.tree.leaves(grads)]))
         grads = jax.tree.map(lambda g: g / loss_scale(state), grads)

@@ -7,14 +7,14 @@ Axes: B examples given, G of the global batch, T positions, V vocabulary, D widt
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 import jax
 import jax.numpy as jnp
 
 from jaxbench.core import weighted
-from jaxbench.core.weighted import WeightedMean
-from jaxbench.core.workload import Batch, Metrics, PyTree
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import Batch, Evaluate, Loss, Mean, Metrics, Predict
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters import PureModel
@@ -23,14 +23,14 @@ from jaxbench.workloads.sharding_context import gathered
 Inputs = str | tuple[str, ...]  # a field of the batch, or several
 
 
-def given(batch: Batch, inputs: Inputs) -> PyTree:
+def given(batch: Batch, inputs: Inputs) -> jax.Array | Batch:
     """The model's input from a batch: the array of one field, or a dictionary of several."""
     return batch[inputs] if isinstance(inputs, str) else {name: batch[name] for name in inputs}
 
 
 def classification(
     model: PureModel, *, inputs: Inputs = "image", labels: str = "label", weights: str | None = None
-) -> Callable[..., PyTree]:
+) -> Loss:
     """Softmax cross-entropy and accuracy of a model that maps its input to logits (batch, classes).
 
     inputs: the field that is the model's input, or several fields, which are passed as a dictionary.
@@ -39,7 +39,9 @@ def classification(
       WeightedMeans, exact for any distribution of the weights over devices.
     """
 
-    def loss(params: PyTree, model_state: Any, batch: Batch, key: jax.Array) -> tuple[Any, tuple[PyTree, Metrics]]:
+    def loss(
+        params: ArrayTree, model_state: ArrayTree, batch: Batch, key: jax.Array
+    ) -> tuple[Mean, tuple[ArrayTree, Metrics]]:
         logits, model_state = model.apply(params, model_state, given(batch, inputs), key)
         metrics = _metrics(logits, batch[labels], None if weights is None else batch[weights])
         return metrics["loss"], (model_state, {"accuracy": metrics["accuracy"]})  # a step adds the loss itself
@@ -49,18 +51,18 @@ def classification(
 
 def evaluation(
     model: PureModel, *, inputs: Inputs = "image", labels: str = "label", weights: str | None = None
-) -> Callable[..., Metrics]:
+) -> Evaluate:
     """Loss and accuracy in inference mode: the `evaluate` of a TrainWorkload. weights: as in `classification`."""
     answer = prediction(model, inputs=inputs)
 
-    def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
+    def evaluate(params: ArrayTree, model_state: ArrayTree, batch: Batch) -> Metrics:
         weight = None if weights is None else batch[weights]
         return _metrics(answer(params, model_state, batch), batch[labels], weight)
 
     return evaluate
 
 
-def prediction(model: PureModel, *, inputs: Inputs = "image") -> Callable[..., PyTree]:
+def prediction(model: PureModel, *, inputs: Inputs = "image") -> Predict:
     """The model's output for the field or fields `inputs` in inference mode: the `predict` of a TrainWorkload."""
     return lambda params, model_state, batch: model.predict(params, model_state, given(batch, inputs))
 
@@ -81,8 +83,8 @@ def next_token(
     *,
     tokens: str = "tokens",
     weights: str | None = None,
-    penalty: Callable[[PyTree], tuple[jax.Array, Metrics]] | None = None,
-) -> Callable[..., PyTree]:
+    penalty: Callable[[ArrayTree], tuple[jax.Array, Metrics]] | None = None,
+) -> Loss:
     """Cross-entropy (natural logarithm) and accuracy of logits (B, T, V) for ``batch[tokens]``, integers (B, T + 1).
 
     The model reads the first T tokens and predicts the last T, or those of the last T on this device.
@@ -100,14 +102,16 @@ def next_token(
             "tokens: use --config.model.experts=0, or --config.data.pad='' without padding."
         )
 
-    def loss(params: PyTree, model_state: Any, batch: Batch, key: jax.Array) -> PyTree:
+    def loss(
+        params: ArrayTree, model_state: ArrayTree, batch: Batch, key: jax.Array
+    ) -> tuple[Mean, tuple[ArrayTree, Metrics]]:
         logits, model_state = model.apply(
             params, model_state, sharding_context.own_positions(batch[tokens][:, :-1]), key
         )
         value, metrics = score(logits, batch, tokens=tokens, weights=weights)
         if penalty is not None:
             more, further = penalty(model_state)
-            value, metrics = cast(jax.Array, value) + more, metrics | further  # a WeightedMean is refused above
+            value, metrics = cast(jax.Array, value) + more, {**metrics, **further}  # a WeightedMean is refused above
         return value, (model_state, metrics)
 
     return loss
@@ -115,7 +119,7 @@ def next_token(
 
 def score(
     logits_BTV: jax.Array, batch: Batch, *, tokens: str = "tokens", weights: str | None = None
-) -> tuple[jax.Array | WeightedMean, Metrics]:
+) -> tuple[Mean, Metrics]:
     """(mean cross-entropy, metrics) of a device's logits for the last T of ``batch[tokens]``.
 
     weights: as in `next_token`.
@@ -161,14 +165,12 @@ def _over_parts(reduction: Callable[..., jax.Array], found_BT: jax.Array) -> jax
     return found_BT if axis is None else reduction(found_BT, axis)
 
 
-def last_position(model: PureModel, *, tokens: str = "tokens") -> Callable[..., PyTree]:
+def last_position(model: PureModel, *, tokens: str = "tokens") -> Predict:
     """The `predict` of a TrainWorkload: logits (B, V) after the first T of ``batch[tokens]``, (B, T + 1)."""
     return lambda params, model_state, batch: model.predict(params, model_state, batch[tokens][:, :-1])[:, -1]
 
 
-def contrastive(
-    model: PureModel, *, inputs: tuple[str, str], columns: int = 0, remat: str = "none"
-) -> Callable[..., PyTree]:
+def contrastive(model: PureModel, *, inputs: tuple[str, str], columns: int = 0, remat: str = "none") -> Loss:
     """The loss of a model that maps a dictionary of the fields `inputs` to (x_BD, y_BD, scale).
 
     x_BD and y_BD are unit features of both kinds; scale is the factor (inverse temperature) of their products.
@@ -179,7 +181,9 @@ def contrastive(
     The loss raises UserError, when it is first traced, for any `remat` but none and block.
     """
 
-    def loss(params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> tuple[jax.Array, PyTree]:
+    def loss(
+        params: ArrayTree, model_state: ArrayTree, batch: Batch, key: jax.Array
+    ) -> tuple[jax.Array, tuple[ArrayTree, Metrics]]:
         # Here and not above: a config may hold several values of the lever, and a loss is traced with one of them.
         if remat not in ("none", "block"):
             raise UserError(
@@ -224,13 +228,13 @@ def log_sums(x_BD: jax.Array, y_GD: jax.Array, columns: int = 0) -> jax.Array:
     return most_B + jnp.log(sum_B)
 
 
-def retrieval(model: PureModel, *, inputs: tuple[str, str]) -> Callable[..., Metrics]:
+def retrieval(model: PureModel, *, inputs: tuple[str, str]) -> Evaluate:
     """The `evaluate` of a TrainWorkload: the loss and "accuracy".
 
     The accuracy is how often the nearest example of the second kind has the same label as the example of the first.
     """
 
-    def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
+    def evaluate(params: ArrayTree, model_state: ArrayTree, batch: Batch) -> Metrics:
         x_BD, y_BD, scale = model.predict(params, model_state, given(batch, inputs))
         products_BB = scale * (x_BD @ y_BD.T).astype(jnp.float32)
         both_B = jax.nn.logsumexp(products_BB, axis=0) + jax.nn.logsumexp(products_BB, axis=1)

@@ -9,8 +9,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-PyTree = Any
-
 
 @dataclass(frozen=True, kw_only=True)
 class OwnStep:
@@ -31,11 +29,11 @@ class OwnStep:
       donate: whether the step may overwrite the state.
     """
 
-    step: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]]
-    init: Callable[[], PyTree]
-    batch: PyTree | Callable[[int], PyTree]
-    parameters: Callable[[PyTree], PyTree] = lambda state: state
-    context: Callable[[], AbstractContextManager[PyTree]] = contextlib.nullcontext
+    step: Callable[[Any, Any], tuple[Any, object]]
+    init: Callable[[], Any]
+    batch: Any
+    parameters: Callable[[Any], object] = lambda state: state
+    context: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext
     donate: bool = True  # without it two states are in memory at once
 
 
@@ -55,7 +53,7 @@ class StepWorkload:
     """
 
     name: str
-    make: Callable[[list[PyTree], int], OwnStep]
+    make: Callable[[list[Any], int], OwnStep]
     batch: int
     unit: str = "examples"
     units_per_example: int = 1

@@ -11,15 +11,19 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from jaxbench.core import weighted
-from jaxbench.core.workload import Batch, Keys, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import Batch, Keys, Mean, Metrics, TrainWorkload
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.jaxprs import aval_of, equations
 
+T = TypeVar("T")
+Returned = tuple[Mean, tuple[ArrayTree, Metrics]]  # of a loss
 PARTS = "parts"  # the mapped axis of a batch's parts on one device
 
 
@@ -59,8 +63,8 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
     mapped axis.
     """
 
-    def loss(params: PyTree, model_state: PyTree, batch: Batch, keys: jax.Array) -> PyTree:
-        def of_part(part: Batch, key: jax.Array) -> PyTree:
+    def loss(params: ArrayTree, model_state: ArrayTree, batch: Batch, keys: jax.Array) -> Returned:
+        def of_part(part: Batch, key: jax.Array) -> Returned:
             with sharding_context.over(axis=PARTS):
                 return weighted.float_weights(workload.loss(params, model_state, part, key))
 
@@ -73,7 +77,7 @@ def by_parts(workload: TrainWorkload) -> TrainWorkload:
     return dataclasses.replace(workload, loss=loss)
 
 
-def map_parts(of_part: Callable[..., PyTree], parts: tuple[PyTree, ...]) -> PyTree:
+def map_parts(of_part: Callable[..., T], parts: tuple[ArrayTree, ...]) -> T:
     """`of_part` of each part, stacked. parts: its arguments, with a leading axis of parts.
 
     Under `vmap` a part can reach the others through the axis PARTS. Some operations have no rule for `vmap`, such as
@@ -88,7 +92,7 @@ def map_parts(of_part: Callable[..., PyTree], parts: tuple[PyTree, ...]) -> PyTr
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *each)
 
 
-def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count: int) -> bool:
+def _alone(of_part: Callable[[Batch, jax.Array], object], part: Batch, key: jax.Array, *, count: int) -> bool:
     """Whether each part must be computed alone, and can be."""
     # Under `vmap`, generators other than JAX's default draw other numbers for a key than for the same key alone.
     jaxpr = jax.make_jaxpr(of_part, axis_env=[(PARTS, count)])(part, key).jaxpr
@@ -99,7 +103,7 @@ def _alone(of_part: Callable[..., PyTree], part: Batch, key: jax.Array, *, count
     return any(each != default for each in draws) and not any(PARTS in str(each.params) for each in equations(jaxpr))
 
 
-def together(tree: PyTree) -> PyTree:
+def together(tree: T) -> T:
     """`program.mean_over` for the leading axis. Totals and weights are averaged separately."""
     # Integers, such as counters, are equal in all parts; a mean would turn them into floats.
     return jax.tree.map(lambda x: jnp.mean(x, 0) if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.max(x, 0), tree)
@@ -114,21 +118,21 @@ class KeyBits:
     implementation: str = field(metadata={"static": True})
 
 
-def stored(tree: PyTree) -> PyTree:
+def stored(tree: ArrayTree) -> ArrayTree:
     """The tree with KeyBits in place of typed keys."""
 
     # NumPy and checkpoints have no arrays of keys, so a training state holds bits, and only the optimizer sees keys.
-    def bits(leaf: PyTree) -> PyTree:
+    def bits(leaf: jax.Array) -> jax.Array | KeyBits:
         typed = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
         return KeyBits(jax.random.key_data(leaf), str(jax.random.key_impl(leaf))) if typed else leaf
 
     return jax.tree.map(bits, tree)
 
 
-def restored(tree: PyTree) -> PyTree:
+def restored(tree: ArrayTree) -> ArrayTree:
     """Inverse of `stored`."""
 
-    def key(leaf: PyTree) -> PyTree:
+    def key(leaf: jax.Array | KeyBits) -> jax.Array:
         return jax.random.wrap_key_data(leaf.bits, impl=leaf.implementation) if isinstance(leaf, KeyBits) else leaf
 
     return jax.tree.map(key, tree, is_leaf=lambda leaf: isinstance(leaf, KeyBits))

@@ -116,7 +116,14 @@ class Loaded(FakeMachine):
         self.blocks = getattr(self, "blocks", 0) + blocks
         busy, steal = 0.2 * self.steps + 0.3 * self.blocks, 0.1 * self.blocks
         told = (busy if self.known else None, steal if self.known and self.reports_steal else None)
-        return LoadCounters(cpu_s=0.2 * self.steps, switches=3 * self.blocks, busy_s=told[0], steal_s=told[1], cpus=2)
+        return LoadCounters(
+            cpu_s=0.2 * self.steps,
+            switches=3 * self.blocks,
+            busy_s=told[0],
+            steal_s=told[1],
+            cpus=2,
+            threads=7 + self.blocks if self.known else None,
+        )
 
     def timer(self, **options):
         return super().timer(before=self.sample, after=lambda: self.sample(1), **options)
@@ -129,6 +136,7 @@ def test_each_timed_block_has_its_load():
     assert measured.cpu_s == pytest.approx((0.8, 1.6, 0.8, 1.6))  # in the order in which they were timed
     assert measured.others_s == pytest.approx(4 * (0.3,)) and measured.steal_s == pytest.approx(4 * (0.1,))
     assert measured.switches == (3, 3, 3, 3) and measured.cpus == 2
+    assert measured.threads == (8, 9, 10, 11)  # at the end of each block
 
 
 def test_the_machine_is_probed_before_each_timed_block():
@@ -149,7 +157,7 @@ def test_unreported_values_are_not_recorded_and_others_are_known_without_the_hyp
     machine = Loaded()
     machine.known = False
     measured = machine.timer().round(machine.step, 0, None, 4)
-    assert measured.others_s == measured.steal_s == () and len(measured.cpu_s) == 2
+    assert measured.others_s == measured.steal_s == measured.threads == () and len(measured.cpu_s) == 2
     machine = Loaded()
     machine.reports_steal = False
     measured = machine.timer().round(machine.step, 0, None, 4)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 import pytest
 
@@ -139,3 +140,19 @@ def test_a_counter_that_wrapped_once_is_continued():
     before = {"package-0": Counter(90.0, 100.0), "GPU 0": Counter(7.0), "GPU 1": Counter(9.0), "gone": Counter(1.0)}
     after = {"package-0": Counter(20.0, 100.0), "GPU 0": Counter(12.0), "GPU 1": Counter(2.0)}
     assert energy.between(before, after) == {"package-0": 30.0, "GPU 0": 5.0}  # GPU 1 was reset: unknown
+
+
+def test_waiting_threads_count_as_threads_of_the_process():
+    before, done = cores.threads(), threading.Event()
+    assert before is not None
+    waiting = threading.Thread(target=done.wait)
+    waiting.start()
+    try:
+        assert cores.threads() == cores.load_before().threads == before + 1
+    finally:
+        done.set()
+        waiting.join()
+
+
+def test_without_a_list_of_tasks_the_number_of_threads_is_unknown(tmp_path):
+    assert cores.threads(tmp_path / "none") is None

@@ -26,7 +26,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -35,8 +35,9 @@ from jax.extend import core
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jax.typing import DTypeLike
 
-from jaxbench.core.program import Program, TrainState
-from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.core.program import Program, Shardings, TrainState
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import KEY, Batch, TrainWorkload
 from jaxbench.errors import Unsupported
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.data_parallel import AXIS
@@ -45,6 +46,7 @@ from jaxbench.parallel.step import jit_once, keep_barriers
 from jaxbench.workloads.jaxprs import CALLS, CASTS, Replace, aval_of, equations, evaluate, inner, interpret
 
 # The primitives that communicate, by the collective that XLA makes of them.
+T = TypeVar("T")
 SENDS = {
     **dict.fromkeys(("psum", "psum_invariant", "pmax", "pmin"), "all-reduce"),
     **dict.fromkeys(("all_gather", "all_gather_invariant"), "all-gather"),
@@ -163,7 +165,7 @@ def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Progr
     own_mesh = Mesh(np.array([first]), ("data",))
     here = NamedSharding(own_mesh, PartitionSpec())
 
-    def share(tree: PyTree, shardings: PyTree) -> PyTree:
+    def share(tree: T, shardings: Shardings) -> T:
         """The shard of each global array on the last device."""
         spread = jax.tree.broadcast(shardings, tree)
         return jax.tree.map(lambda x, sharding: x[sharding.devices_indices_map(x.shape)[last]], tree, spread)
@@ -181,7 +183,7 @@ def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Progr
     )
 
 
-def _program(program: Program, step: Callable[..., PyTree], mesh: Mesh | None = None) -> Program:
+def _program(program: Program, step: jax.stages.Wrapped, mesh: Mesh | None = None) -> Program:
     passes = tuple(dict.fromkeys((*program.disabled_passes, *keep_barriers(mesh or program.mesh))))
     # Its gradients are wrong on purpose, and `Ablations.verdicts` judges what it sends.
     return dataclasses.replace(
@@ -189,7 +191,9 @@ def _program(program: Program, step: Callable[..., PyTree], mesh: Mesh | None = 
     )
 
 
-def _step(traced: Traced, run: Callable[..., list[jax.Array]]) -> Callable[[TrainState, Batch], PyTree]:
+def _step(
+    traced: Traced, run: Callable[..., list[jax.Array]]
+) -> Callable[[TrainState, Batch], tuple[TrainState, ArrayTree]]:
     return lambda state, batch: jax.tree.unflatten(traced.out_tree, run(*jax.tree.leaves((state, batch))))
 
 
@@ -309,7 +313,7 @@ def sending(items: Sequence[Item], mesh: Mesh) -> dict[str, Any]:
     spread = PartitionSpec(mesh.axis_names)
     run = jax.shard_map(on_device, mesh=mesh, in_specs=(spread,), out_specs=(spread, spread), check_vma=False)
 
-    def step(state: TrainState, batch: Batch) -> tuple[TrainState, PyTree]:
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, ArrayTree]:
         arrays, used = run(state.params)
         return dataclasses.replace(state, params=arrays), {"used": used}
 
@@ -454,7 +458,7 @@ def large_product(devices: list[jax.Device], dtype: DTypeLike = jnp.float32, pre
     spread = PartitionSpec(AXIS)
     product = jax.shard_map(on_device, mesh=mesh, in_specs=(spread, spread), out_specs=spread, check_vma=False)
 
-    def step(state: TrainState, batch: Batch) -> tuple[TrainState, PyTree]:
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, ArrayTree]:
         made = product(state.params["x"], state.params["w"])
         return dataclasses.replace(state, params={**state.params, "product": made}), {}
 

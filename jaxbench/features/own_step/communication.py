@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import AxisType, Mesh
 
 from jaxbench.core.program import Program
@@ -23,14 +24,13 @@ from jaxbench.features.ablations.programs import CollectiveLoop, CompiledCall, I
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import Instruction, Module
 from jaxbench.parallel.step import keep_barriers
-from jaxbench.workloads.own_step import PyTree
 
 _DIMENSION = re.compile(r"(?:dimensions|split_dimension)=\{?(\d+)")
 # XLA's names of types, where they differ from NumPy's by more than the letter: bf16, f32, s32, u8, pred, f8e4m3fn.
 _LETTERS = {"f": "float", "s": "int", "u": "uint", "bf": "bfloat", "c": "complex"}
 
 
-def dtype_of(name: str) -> PyTree:
+def dtype_of(name: str) -> np.dtype:
     """ "f32" -> float32. A truth value travels as a byte."""
     letters, digits, more = re.fullmatch(r"([a-z]+)(\d*)(.*)", name).groups()  # type: ignore[union-attr]
     if letters == "pred":  # a sum of truth values would be another operation

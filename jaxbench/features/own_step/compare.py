@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 import jax
 import numpy as np
 
-from jaxbench.core.program import TrainState
+from jaxbench.core.program import Call, TrainState
 from jaxbench.core.schema import Verdict
+from jaxbench.core.workload import Batch
 from jaxbench.features.own_step import state as state_lib
 from jaxbench.features.own_step.distances import (
     Limits,
@@ -42,7 +43,6 @@ from jaxbench.measure.check import ROUNDING, TIMED_UPDATE, unchecked
 from jaxbench.measure.rounding import rounded_otherwise
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import members_of
-from jaxbench.workloads.own_step import PyTree
 
 
 class OwnCopies(Exception):
@@ -65,7 +65,7 @@ def _parameters_of(found: Arrays, expected: OwnReference, devices: int) -> Array
     return {path: x for path, x in fitting.items() if not is_whole(x)}
 
 
-def judge(program: OwnProgram, call: Callable[..., PyTree], expected: OwnReference) -> tuple[Verdict, ...]:
+def judge(program: OwnProgram, call: Call, expected: OwnReference) -> tuple[Verdict, ...]:
     """The verdicts "parameters" and "state" on a compiled step."""
     here, many = program.mesh.size, f"{program.mesh.size} devices"
     few = "one device" if expected.devices == 1 else f"{expected.devices} devices"
@@ -165,7 +165,7 @@ def _unmoved(expected: OwnReference, noun: str, rounding: list[str]) -> str:
     return f"no parameter changed in {noun}, so this proves nothing (is the learning rate 0?)"
 
 
-def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainState, expected: OwnReference) -> Verdict:
+def judge_timed(program: OwnProgram, call: Call, state: TrainState, expected: OwnReference) -> Verdict:
     """The verdict "timed update" on one more step of the timed state, which it donates; on more, if the first ones move
     no parameter.
 
@@ -226,7 +226,7 @@ def judge_timed(program: OwnProgram, call: Callable[..., PyTree], state: TrainSt
 
 
 def _steps_of_one(
-    one: OneDevice, device: jax.Device, timed: TrainState, batch: PyTree
+    one: OneDevice, device: jax.Device, timed: TrainState, batch: Batch
 ) -> Callable[[Mapping[str, np.ndarray], int], Movement]:
     """Moves parameters by steps on one device. timed: the other arrays. Raises Unfit, or ValueError if they do not fit
     the step of one device."""

@@ -9,22 +9,24 @@ its own, or n copies of it at once without communication, which is the ablation 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.export
 import jax.numpy as jnp
 import numpy as np
+from jax.extend import core
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.core.program import Program, TrainState
+from jaxbench.core.trees import ArrayTree
 from jaxbench.errors import Unsupported
 from jaxbench.features.ablations.programs import SENDS
 from jaxbench.features.own_step.program import AXIS, OwnProgram, aval
 from jaxbench.parallel import multihost
-from jaxbench.workloads.jaxprs import evaluate, inner
-from jaxbench.workloads.own_step import PyTree
+from jaxbench.workloads.jaxprs import aval_of, evaluate, inner
 
 
 @dataclass(frozen=True)
@@ -64,18 +66,18 @@ class OneDevice:
         return [(x if x.size == like.size else x[:1]).reshape(like.shape) for x, like in pairs]
 
 
-def _of_one_device(closed: PyTree) -> PyTree:
+def _of_one_device(closed: core.ClosedJaxpr) -> Callable[..., tuple[jax.Array, ...]]:
     """The function of a jaxpr without collectives, which on one device do nothing and elsewhere name other devices."""
 
-    def inside(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
+    def inside(equation: core.JaxprEqn, given: Sequence[jax.Array]) -> Sequence[jax.Array]:
         ((body, consts),) = inner(equation)[:1]
         return evaluate(body, consts, given, rules)
 
     # A sum over one device is its argument; a gathered or divided array has the same numbers in another shape.
-    def same(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
-        return [x.reshape(out.aval.shape) for x, out in zip(given, equation.outvars, strict=True)]
+    def same(equation: core.JaxprEqn, given: Sequence[jax.Array]) -> Sequence[jax.Array]:
+        return [x.reshape(aval_of(out).shape) for x, out in zip(given, equation.outvars, strict=True)]
 
-    def first(equation: PyTree, given: Sequence[PyTree]) -> Sequence[PyTree]:
+    def first(equation: core.JaxprEqn, given: Sequence[jax.Array]) -> Sequence[jax.Array]:
         return [jnp.int32(0)]
 
     kept = ("sharding_constraint", "reshard")
@@ -95,7 +97,7 @@ def program(one: OneDevice, devices: Sequence[jax.Device]) -> Program:
         wide = [np.broadcast_to(x, (len(devices), *x.shape)) for x in some]
         return [multihost.put(x, spread, may_alias=False) for x in wide]  # copies: a step overwrites what it donates
 
-    def state_of(arrays: Sequence[PyTree]) -> TrainState:
+    def state_of(arrays: Sequence[Any]) -> TrainState:
         return TrainState(arrays[0], {str(i): x for i, x in enumerate(arrays[1:])}, (), (), ())  # type: ignore[arg-type]
 
     def on_device(*arrays: jax.Array) -> list[jax.Array]:
@@ -104,7 +106,7 @@ def program(one: OneDevice, devices: Sequence[jax.Device]) -> Program:
     # check_vma=False: JAX cannot look into an exported function, so it does not know what varies between devices.
     run = jax.shard_map(on_device, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
 
-    def step(state: TrainState, batch: list[jax.Array]) -> tuple[TrainState, PyTree]:
+    def step(state: TrainState, batch: list[jax.Array]) -> tuple[TrainState, ArrayTree]:
         given = [state.step, *(state.params[str(i)] for i in range(states - 1))]
         return state_of(run(*given, *batch)), {}
 
@@ -147,7 +149,7 @@ def elsewhere(program: OwnProgram, devices: Sequence[jax.Device]) -> Program:
     return Program(mesh=target, step=call, avals=lambda: avals, init=program.init, put=program.put)
 
 
-def _exported(run: PyTree, arrays: Sequence[PyTree], **how: PyTree) -> PyTree:
+def _exported(run: Callable[..., object], arrays: Sequence[jax.ShapeDtypeStruct], **how: Any) -> jax.export.Exported:
     try:
         return jax.export.export(jax.jit(run), **how)(*arrays)
     except (ValueError, TypeError, LookupError, NameError, NotImplementedError) as error:  # as the equation raises

@@ -15,20 +15,24 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.extend import core
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 
 from jaxbench import discovery
-from jaxbench.core.program import Program, TrainState
+from jaxbench.core.program import Program, Shardings, TrainState
+from jaxbench.core.workload import Batch
 from jaxbench.errors import UserError
 from jaxbench.measure.compile_report import with_sharding
 from jaxbench.parallel import multihost
 from jaxbench.workloads.jaxprs import equations, inner
-from jaxbench.workloads.own_step import OwnStep, PyTree, StepWorkload
+from jaxbench.workloads.own_step import OwnStep, StepWorkload
 
+T = TypeVar("T")
 AXIS = "devices"  # of the mesh of a step that names no mesh of its own
 # Primitives of jaxprs: draws of random numbers, functions of a part of each array, and what takes most of a step.
 DRAWS = ("random_bits", "threefry2x32", "rng_bit_generator", "rng_uniform")
@@ -54,14 +58,14 @@ class Leaves:
     travel as plain numbers. numbers: whether Python numbers become arrays.
     """
 
-    tree: PyTree
+    tree: jax.tree_util.PyTreeDef
     paths: tuple[str, ...]
-    constants: Mapping[str, PyTree]
-    keys: Mapping[str, PyTree]
+    constants: Mapping[str, object]
+    keys: Mapping[str, Any]
     numbers: bool = True
 
     @classmethod
-    def of(cls, tree: PyTree, *, numbers: bool = True) -> Leaves:
+    def of(cls, tree: object, *, numbers: bool = True) -> Leaves:
         found, structure = jax.tree_util.tree_flatten_with_path(tree)
         paths = [jax.tree_util.keystr(path, simple=True, separator="/") or "state" for path, _ in found]
         # {"a/b": x, "a": {"b": y}} has two leaves of one name.
@@ -73,21 +77,21 @@ class Leaves:
         keys = {path: jax.random.key_impl(leaf) for path, leaf in leaves.items() if _is_key(leaf)}
         return cls(structure, tuple(paths), constants, keys, numbers)
 
-    def arrays(self, tree: PyTree) -> dict[str, PyTree]:
+    def arrays(self, tree: object) -> Batch:
         """The arrays of a tree with this structure, by path."""
         leaves = dict(zip(self.paths, jax.tree.leaves(tree), strict=True))
         arrays = {path: leaf for path, leaf in leaves.items() if path not in self.constants}
         arrays |= {path: jax.random.key_data(arrays[path]) for path in self.keys}
         return {path: x if isinstance(x, jax.Array) else jnp.asarray(x) for path, x in arrays.items()}
 
-    def whole(self, arrays: Mapping[str, PyTree]) -> PyTree:
+    def whole(self, arrays: Mapping[str, jax.Array]) -> Any:
         """The tree with these arrays."""
         keys = {path: jax.random.wrap_key_data(arrays[path], impl=impl) for path, impl in self.keys.items()}
         leaves = {**self.constants, **arrays, **keys}
         return jax.tree.unflatten(self.tree, [leaves[path] for path in self.paths])
 
 
-def _is_key(leaf: PyTree) -> bool:
+def _is_key(leaf: object) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
@@ -105,7 +109,7 @@ class OwnProgram(Program):
     state_leaves: Leaves
     place: str
     first: TrainState
-    batch_of: Callable[[int], dict[str, PyTree]]
+    batch_of: Callable[[int], Batch]
 
 
 def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int, *, numbers: bool = True) -> OwnProgram:
@@ -133,23 +137,23 @@ def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int, *, 
     return _of_leaves(own, leaves, batch_leaves, mesh, place, state)
 
 
-def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, place: str, state: PyTree) -> OwnProgram:
+def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, place: str, state: object) -> OwnProgram:
     # By identity: `parameters` returns a part of the state in a structure of its own.
     compared = {id(leaf) for leaf in jax.tree.leaves(own.parameters(state))}
     originals = dict(zip(leaves.paths, jax.tree.leaves(state), strict=True))
     names = {path for path, leaf in originals.items() if id(leaf) in compared} - {*leaves.constants}
     counter = NamedSharding(mesh, PartitionSpec())
 
-    def batch_of(step: int) -> dict[str, PyTree]:
+    def batch_of(step: int) -> Batch:
         return batch_leaves.arrays(own.batch(step) if callable(own.batch) else own.batch)
 
-    def packed(step: PyTree, arrays: dict[str, PyTree]) -> TrainState:
+    def packed(step: jax.Array, arrays: Batch) -> TrainState:
         # Without names, as if `parameters` makes copies, all arrays are compared.
         params = {path: x for path, x in arrays.items() if not names or path in names}
         others = {path: x for path, x in arrays.items() if path not in params}
         return TrainState(step, params, (), others, ())  # type: ignore[arg-type]
 
-    def step(state: TrainState, batch: dict[str, PyTree]) -> tuple[TrainState, PyTree]:
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, object]:
         given = {**state.params, **state.opt_state}
         returned = own.step(leaves.whole(given), batch_leaves.whole(batch))
         if not (isinstance(returned, tuple) and len(returned) == 2):
@@ -185,7 +189,7 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
     )
 
 
-def _fresh(own: OwnStep, place: str) -> PyTree:
+def _fresh(own: OwnStep, place: str) -> Any:
     """A state of `init`. Raises UserError if its arrays are, or are made from, arrays that a step has donated."""
     # `jax.device_put` of an array that lies there already makes no copy, so donating the result deletes both.
     donated = UserError(
@@ -209,7 +213,7 @@ def aval(x: jax.Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding, weak_type=x.weak_type)
 
 
-def _chained(leaves: Leaves, given: Mapping[str, PyTree], new: PyTree, place: str) -> dict[str, PyTree]:
+def _chained(leaves: Leaves, given: Mapping[str, jax.Array], new: object, place: str) -> Batch:
     """The arrays of the new state. Raises UserError if the next step could not take it."""
     before = f"the step of {place} cannot be chained: it returns"
     if (structure := jax.tree.structure(new)) != leaves.tree:
@@ -234,7 +238,7 @@ def _chained(leaves: Leaves, given: Mapping[str, PyTree], new: PyTree, place: st
     return arrays
 
 
-def _require_placed(what: str, tree: PyTree, place: str) -> None:
+def _require_placed(what: str, tree: object, place: str) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         if isinstance(leaf, np.ndarray):
             name = jax.tree_util.keystr(path, simple=True, separator="/")
@@ -244,7 +248,7 @@ def _require_placed(what: str, tree: PyTree, place: str) -> None:
             )
 
 
-def _require_rows(tree: PyTree, batch: int, units: int, place: str) -> None:
+def _require_rows(tree: object, batch: int, units: int, place: str) -> None:
     """Raises UserError if no array of the batch has as many rows as examples were asked for.
 
     The rows may have further axes: of devices, as under `pmap`, and of micro-batches. units: of an example, such as its
@@ -308,7 +312,7 @@ def hint(error: Exception) -> str:
     return ""
 
 
-def settled(program: OwnProgram, compiled: PyTree) -> tuple[OwnProgram, bool]:
+def settled(program: OwnProgram, compiled: Any) -> tuple[OwnProgram, bool]:
     """(the program with state and batch placed as its executable wants, whether it must be compiled again for that).
 
     Raises UserError if a state comes back with another sharding than it went in with.
@@ -331,7 +335,7 @@ def settled(program: OwnProgram, compiled: PyTree) -> tuple[OwnProgram, bool]:
     state_on = jax.tree.unflatten(jax.tree.structure(first), shardings)
     state, init, batch_of = with_sharding(first, state_on), program.init, program.batch_of
 
-    def placed(tree: PyTree, on: PyTree) -> PyTree:
+    def placed(tree: T, on: Shardings) -> T:
         return jax.tree.map(lambda x, s: x if x.committed and x.sharding == s else multihost.put(x, s), tree, on)
 
     settled = dataclasses.replace(
@@ -349,7 +353,7 @@ def parameters(program: OwnProgram) -> int:
     """How many numbers the parameters have. Under `pmap` each array has a leading axis of copies, which count once."""
     count, arrays = program.mesh.size, program.first.params.values()
 
-    def has_row_each(x: PyTree) -> bool:
+    def has_row_each(x: jax.Array | jax.ShapeDtypeStruct) -> bool:
         """Whether each device holds one row of an array."""
         # A sharded parameter may happen to have as many rows as devices, so the batch must look like this, too.
         return x.shape[:1] == (count,) and x.sharding is not None and x.sharding.shard_shape(x.shape)[0] == 1
@@ -358,7 +362,7 @@ def parameters(program: OwnProgram) -> int:
     return sum(x.size for x in arrays) // (count if mapped else 1)
 
 
-def spec(sharding: PyTree) -> str:
+def spec(sharding: Sharding) -> str:
     if not isinstance(sharding, NamedSharding):
         return str(sharding)
     axes = [*sharding.spec]
@@ -394,14 +398,14 @@ def require_same_each_time(program: OwnProgram) -> None:
         )
 
 
-def _values(closed: PyTree) -> tuple[str, list[bytes]]:
+def _values(closed: core.ClosedJaxpr) -> tuple[str, list[bytes]]:
     """What the trace computes: its text and its constants."""
     # Without the addresses of Python functions, which differ between traces of the same step.
     text = re.sub(r" at 0x[0-9a-f]+", "", str(closed.jaxpr))
     return text, [np.asarray(x).tobytes() for x in closed.consts if not _is_key(x)]
 
 
-def _compiles_each_time(one: PyTree, other: PyTree) -> str:
+def _compiles_each_time(one: core.Jaxpr, other: core.Jaxpr) -> str:
     """The line of a jitted function that is new at each call and has the work of the step; "" if there is none."""
     pairs = [(a, b) for a, b in zip(one.eqns, other.eqns, strict=False) if a.primitive.name in ("pjit", "jit")]
     if any(_has_products(a) for a in one.eqns if a.primitive.name not in ("pjit", "jit")):
@@ -412,16 +416,16 @@ def _compiles_each_time(one: PyTree, other: PyTree) -> str:
     return line_of(fresh[0]) or f"the function '{fresh[0].params.get('name', '')}'"
 
 
-def _has_products(equation: PyTree) -> bool:
+def _has_products(equation: core.JaxprEqn) -> bool:
     if equation.primitive.name in PRODUCTS:
         return True
     return any(each.primitive.name in PRODUCTS for body, _ in inner(equation) for each in equations(body))
 
 
-def line_of(equation: PyTree) -> str:
+def line_of(equation: core.JaxprEqn) -> str:
     """ "'mine.py', line 12": the last line of the user's files that made an equation; "" if there is none."""
     trace = equation.source_info.traceback
-    frames = trace.frames if trace is not None else ()
+    frames: Sequence[Any] = trace.frames if trace is not None else ()
     return next((f"'{f.file_name}', line {f.line_num}" for f in frames if discovery.is_theirs(f.file_name)), "")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jax
 
+from jaxbench.core.program import Call, TrainState
 from jaxbench.core.schema import Verdict
 from jaxbench.errors import present
 from jaxbench.features.own_step import compare
@@ -18,7 +19,7 @@ from jaxbench.measure import check
 from jaxbench.measure.compile_report import CompiledStep
 from jaxbench.measure.point import Point
 from jaxbench.parallel import multihost
-from jaxbench.workloads.own_step import PyTree
+from jaxbench.processes.messages import Fields
 
 NOT_JUDGED = "your own step: collectives are listed, not judged"
 
@@ -30,22 +31,22 @@ class OwnProof:
     """
 
     def __init__(self) -> None:
-        self.reference: dict[str, PyTree] = {"why": "no run on one device was asked for"}
-        self._of: dict[str, dict[str, PyTree]] = {}  # the reference of each point that was judged
+        self.reference: Fields = {"why": "no run on one device was asked for"}
+        self._of: dict[str, Fields] = {}  # the reference of each point that was judged
 
     def expected(self, point: str = "") -> OwnReference | None:
         """The reference of a judged point, or the one given last; None if there is none."""
         about = self._of.get(point, self.reference)
-        return OwnReference.load(Path(about["file"])) if "file" in about else None
+        return OwnReference.load(Path(str(about["file"]))) if "file" in about else None
 
     def verdicts(
         self, point: Point, devices: Sequence[jax.Device], program: OwnProgram, compiled: CompiledStep
-    ) -> PyTree:
+    ) -> tuple[Verdict, ...]:
         inputs = present(compiled.inputs)
         self._of[point.point], expected = self.reference, self.expected()
         programs.require_same_each_time(program)  # first: the comparison below would fail with a worse reason
         if expected is None:
-            results: tuple[Verdict, ...] = (check.unchecked(self.reference["why"]),)
+            results: tuple[Verdict, ...] = (check.unchecked(str(self.reference["why"])),)
         # The reference itself would agree with itself. On one device that is worth a check: its second run must agree.
         elif expected.devices == program.mesh.size > 1:
             results = (check.unchecked(f"fewer than {expected.devices} devices cannot hold the step"),)
@@ -62,7 +63,7 @@ class OwnProof:
         )
 
     def after_round(
-        self, point: Point, program: OwnProgram, call: PyTree, state: PyTree
+        self, point: Point, program: OwnProgram, call: Call, state: TrainState
     ) -> tuple[tuple[Verdict, ...], None]:
         """The verdict on one more step of the timed state, which it donates."""
         if (expected := self.expected(point.point)) is None:

@@ -6,9 +6,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-import types
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +17,7 @@ from ml_collections import ConfigDict
 from jaxbench import discovery
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
+from jaxbench.core.workload import Batch
 from jaxbench.errors import Unsupported, UserError, of_kind, present
 from jaxbench.features.ablations.points import COMMUNICATION, PEAK, devices_of, is_plain
 from jaxbench.features.ablations.recipe import Ablations, peak
@@ -39,7 +39,7 @@ from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import AboutModel, BuiltStep
 from jaxbench.processes.messages import Fields
 from jaxbench.processes.server import stage
-from jaxbench.workloads.own_step import PyTree, StepWorkload
+from jaxbench.workloads.own_step import StepWorkload
 
 
 class OwnSteps:
@@ -66,9 +66,9 @@ class OwnSteps:
             return work, one_device.elsewhere(program, devices) if absent else program
 
     def executable(
-        self, workload: PyTree, program: Program, point: Point, options: dict[str, object], *, accepted: bool
+        self, workload: StatedWork, program: Program, point: Point, options: dict[str, object], *, accepted: bool
     ) -> tuple[Program, CompiledStep]:
-        how: dict[str, PyTree] = {"options": options, "asked": point.devices}
+        how: dict[str, Any] = {"options": options, "asked": point.devices}
         if not isinstance(program, OwnProgram):
             return program, compile_step(workload, program, point.global_batch, **how)
         try:
@@ -96,7 +96,7 @@ class OwnSteps:
     def report(self, point: Point, report: CompileReport) -> CompileReport:
         return report
 
-    def verdicts(self, built: BuiltStep, batch: PyTree, out: PyTree) -> tuple[Verdict, ...]:
+    def verdicts(self, built: BuiltStep, batch: Batch, out: Any) -> tuple[Verdict, ...]:
         own = of_kind(OwnProgram, built.program)
         checks = self.proof.verdicts(built.point, self.devices, own, built.compiled)
         loss = out if isinstance(out, dict) or len(out) != 1 else {"loss": out[0]}
@@ -106,15 +106,16 @@ class OwnSteps:
         reason = f"the loss is not finite at the first step of {own.place}"
         return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
 
-    def work(self, built: BuiltStep, batch: PyTree) -> StepWork:
+    def work(self, built: BuiltStep, batch: Batch) -> StepWork:
         own, call = of_kind(OwnProgram, built.program), built.compiled.call
-        work = step_work.with_effect(own, call, None, own.batch_of(0), built.compiled.work)
-        return step_work.watch(own, call, None, own.batch_of, work)
+        unread = jax.random.PRNGKey(0)  # the step makes its own first state
+        work = step_work.with_effect(own, call, unread, own.batch_of(0), built.compiled.work)
+        return step_work.watch(own, call, unread, own.batch_of, work)
 
     def state_verdicts(self, point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:
         return judge_timed_state(state, steps) if parameters else (judge_steps(state, steps),)
 
-    def after_round(self, built: BuiltStep, batch: PyTree, state: TrainState) -> tuple[tuple[Verdict, ...], None]:
+    def after_round(self, built: BuiltStep, batch: Batch, state: TrainState) -> tuple[tuple[Verdict, ...], None]:
         return self.proof.after_round(built.point, of_kind(OwnProgram, built.program), built.compiled.call, state)
 
     def outcome(self, built: BuiltStep) -> dict[str, float]:
@@ -124,6 +125,19 @@ class OwnSteps:
         return ()  # listed, not judged
 
 
+@dataclasses.dataclass(frozen=True)
+class OwnFeed:
+    """The batches that a user's function makes, one after the other."""
+
+    batches: Iterator[Batch]
+
+    def next(self) -> Batch:
+        return next(self.batches)
+
+    def close(self) -> None:
+        pass
+
+
 class OwnSource:
     """The batches of a user's step, which its program has."""
 
@@ -131,10 +145,10 @@ class OwnSource:
         self._step = step
 
     @functools.cached_property
-    def fence(self) -> Callable[[PyTree], PyTree]:
+    def fence(self) -> Callable[[object], object]:
         return fence_of(jax.local_devices())
 
-    def batch(self, point: Point) -> PyTree:
+    def batch(self, point: Point) -> Batch:
         return {}
 
     def drop(self) -> None:
@@ -143,11 +157,10 @@ class OwnSource:
     def fed(self, built: BuiltStep) -> bool:
         return isinstance(built.program, OwnProgram) and callable(built.program.own.batch)
 
-    def feed(self, built: BuiltStep) -> PyTree:
-        batches = map(of_kind(OwnProgram, built.program).batch_of, itertools.count())
-        return types.SimpleNamespace(next=lambda: next(batches), close=lambda: None)  # as an input pipeline has
+    def feed(self, built: BuiltStep) -> OwnFeed:
+        return OwnFeed(map(of_kind(OwnProgram, built.program).batch_of, itertools.count()))
 
-    def facts(self, workload: PyTree) -> dict[str, float]:
+    def facts(self, workload: StatedWork) -> dict[str, float]:
         units = self._step.units_per_example
         return {"tokens": float(units)} if units > 1 else {}
 
@@ -188,17 +201,17 @@ def _part(compiler: Compiler, steps: OwnSteps, point: Point) -> tuple[StatedWork
             return none, communication(parse(text), mesh)
         share = steps.proof.expected()
         if share is None or share.one is None:
-            raise Unsupported(share.why if share else steps.proof.reference["why"])
+            raise Unsupported(share.why if share else str(steps.proof.reference["why"]))
         return none, one_device.program(share.one, steps.devices[: point.devices])
 
 
-def fence_of(devices: Sequence[jax.Device]) -> Callable[[PyTree], PyTree]:
+def fence_of(devices: Sequence[jax.Device]) -> Callable[[object], object]:
     """A fence that waits for all work of these devices: a `batch` may start some that it does not return."""
     mark = jax.jit(lambda x: x + 1)
     marks = [jax.device_put(jnp.zeros(()), device) for device in devices]
     jax.block_until_ready(list(map(mark, marks)))  # compiles now, and not while the clock runs
 
-    def fence(tree: PyTree) -> PyTree:
+    def fence(tree: object) -> object:
         # A device does what one thread sends in order. What other threads send is known only by its results.
         jax.block_until_ready([x for x in jax.live_arrays() if not x.is_deleted()])
         jax.block_until_ready(list(map(mark, marks)))

@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.program import TrainState
+from jaxbench.core.program import Call, TrainState
+from jaxbench.core.workload import Batch
 from jaxbench.errors import Unsupported
 from jaxbench.features.ablations.programs import SENDS
 from jaxbench.features.own_step.one_device import OneDevice
@@ -29,8 +30,7 @@ from jaxbench.measure.rounding import PERTURBED, rounded_otherwise
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import members_of
 from jaxbench.workloads import flops
-from jaxbench.workloads.jaxprs import equations
-from jaxbench.workloads.own_step import PyTree
+from jaxbench.workloads.jaxprs import aval_of, equations
 
 Arrays = dict[str, np.ndarray]  # by path
 A_FEW = 16  # a change by this part of a number's spacing makes a few of all numbers round otherwise
@@ -125,20 +125,18 @@ def _wide(x: np.ndarray) -> np.ndarray:
     return x if is_whole(x) else x.astype(np.int32)
 
 
-def host(arrays: Mapping[str, PyTree]) -> Arrays:
+def host(arrays: Mapping[str, object]) -> Arrays:
     """Host copies, at least in float32 or int32 if NumPy lacks the format."""
     # A CPU's step overwrites what it donates, so a view would change.
     return {path: np.array(_wide(multihost.on_host(x)), copy=True) for path, x in arrays.items()}
 
 
-def everything(state: TrainState) -> dict[str, PyTree]:
+def everything(state: TrainState) -> Batch:
     """The arrays of a state by path, without the suite's counter of steps."""
     return {**state.params, **state.opt_state}
 
 
-def run(
-    program: OwnProgram, call: Callable[..., PyTree], start: TrainState | None = None, steps: int | None = None
-) -> Movement:
+def run(program: OwnProgram, call: Call, start: TrainState | None = None, steps: int | None = None) -> Movement:
     """Makes steps from the first state, or from `start`, which may be donated.
 
     steps: None: `STEPS`, and more until a parameter has moved, up to `MOST_STEPS`.
@@ -182,14 +180,14 @@ def _copies(program: OwnProgram, arrays: Mapping[str, jax.Array]) -> dict[str, f
     return found
 
 
-def is_key(program: OwnProgram, path: str, x: PyTree) -> bool:
+def is_key(program: OwnProgram, path: str, x: jax.Array | np.ndarray) -> bool:
     """Whether an array holds random keys. Those without a type are recognized by their shape and their name."""
     raw = x.dtype == np.uint32 and x.shape[-1:] in ((2,), (4,))
     name = path.rpartition("/")[2]
     return path in program.state_leaves.keys or bool(raw and re.search("key|rng|random|seed|dropout", name, re.I))
 
 
-def reference(program: OwnProgram, call: Callable[..., PyTree] | None) -> OwnReference:
+def reference(program: OwnProgram, call: Call | None) -> OwnReference:
     """The movement of this program, and what rounding does to it: its first parameters are changed by a rounding.
 
     call: its executable. None: only the step itself.
@@ -216,7 +214,7 @@ def reference(program: OwnProgram, call: Callable[..., PyTree] | None) -> OwnRef
     return dataclasses.replace(expected, devices=program.mesh.size, spacing=spacing, one=one, why=why)
 
 
-def _spacing(x: PyTree) -> float:
+def _spacing(x: jax.Array) -> float:
     return float(jnp.finfo(x.dtype).eps) if jnp.issubdtype(x.dtype, jnp.inexact) else 0.0
 
 
@@ -231,7 +229,7 @@ def coarseness(program: OwnProgram) -> float:
         shares = flops.dot_flop_shares(program.step.__wrapped__, program.first, program.batch_of(0))
     # Fewer products in a coarse format are the exception, not how a model computes.
     used = {jnp.dtype(name) for name, share in shares.items() if share >= flops.A_PART}
-    sent: list[PyTree] = [x.aval for each in equations(jaxpr) if each.primitive.name in SENDS for x in each.invars]
+    sent = [aval_of(x) for each in equations(jaxpr) if each.primitive.name in SENDS for x in each.invars]
     used |= {x.dtype for x in sent if x.ndim}
     coarse = [jnp.finfo(x).eps for x in used if jnp.issubdtype(x, jnp.inexact) and x.itemsize < 4]
     return float(max(coarse, default=0.0)) / A_FEW

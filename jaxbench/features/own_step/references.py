@@ -16,9 +16,8 @@ from jaxbench.features.ablations.points import LOCAL
 from jaxbench.levers import PART
 from jaxbench.measure.point import Point
 from jaxbench.processes.client import WorkerError
-from jaxbench.processes.messages import Answer, Refer, Request
+from jaxbench.processes.messages import Answer, Fields, Refer, Request
 from jaxbench.sweep.plan import Placed
-from jaxbench.workloads.own_step import PyTree
 
 # What a worker answers if the step does not fit: an Unfit of `measure.memory`, or an error of the devices.
 OUT_OF_MEMORY = ("Unfit", "JaxRuntimeError: RESOURCE_EXHAUSTED", "XlaRuntimeError: RESOURCE_EXHAUSTED")
@@ -39,7 +38,7 @@ class References:
     def __init__(self, run: Path, points: Sequence[Placed]):
         self.folder = run / "references"
         self._counts = sorted({1, *(p.devices for p in points if isinstance(p, Point))})
-        self._told: dict[str, dict[str, PyTree]] = {}
+        self._told: dict[str, Fields] = {}
         self._failed: dict[str, float] = {}  # the largest device count that failed; infinite for a broken step
 
     def make(self, workers: Asks, placed: Placed) -> None:
@@ -91,6 +90,6 @@ class References:
         local = placed.levers[PART.name] == LOCAL  # of the ablations, only this one runs the step of one device
         return f"share-{placed.global_batch // placed.devices}" if local else ""
 
-    def told(self, placed: Placed) -> dict[str, PyTree]:
+    def told(self, placed: Placed) -> Fields:
         """The reference of a point, for a request about it."""
         return self._told.get(self._key(placed), {})

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 
 from jaxbench.core.schema import Verdict
+from jaxbench.core.workload import Batch
 from jaxbench.digits import size
 from jaxbench.errors import of_kind, present
 from jaxbench.features.own_step import program as programs
@@ -26,7 +26,6 @@ from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Explained, Fields, Request, Same
 from jaxbench.processes.server import stage
 from jaxbench.records.documents import decode
-from jaxbench.workloads.own_step import PyTree
 
 VISIT = 3  # steps of a visit in `try`, which times nothing
 
@@ -121,7 +120,7 @@ def _as_run(bench: OwnBench, built: BuiltStep) -> tuple[Verdict, ...]:
     return checks
 
 
-def what_is_compared(parameters: Mapping[str, PyTree], others: Mapping[str, PyTree]) -> str:
+def what_is_compared(parameters: Batch, others: Batch) -> str:
     """ "the movement of these 2 arrays and of 4 others, and 1 array of whole numbers exactly"."""
     arrays = {**parameters, **others}
     whole = {path for path, x in arrays.items() if not jnp.issubdtype(x.dtype, jnp.inexact)}

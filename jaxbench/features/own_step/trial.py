@@ -10,6 +10,7 @@ import dataclasses
 import tempfile
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 from ml_collections import ConfigDict
 from rich.console import Console
@@ -26,11 +27,10 @@ from jaxbench.features.own_step.references import References
 from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
-from jaxbench.processes.messages import Answer, Explain, Request, Setup
+from jaxbench.processes.messages import Answer, Explain, Fields, Request, Setup
 from jaxbench.sweep.plan import Placed
 from jaxbench.sweep.progress import working
 from jaxbench.sweep.run import absolute
-from jaxbench.workloads.own_step import PyTree
 
 COUNTS = (1, 2, 4, 8)  # of fake CPU devices, whatever this machine has
 STYLES = {"right": "green", "wrong": "bold red", "cannot tell": "yellow", "error": "red"}
@@ -82,7 +82,7 @@ class _Processes(dict[int, Worker]):
         return self[of_kind(Point, point).devices].ask(request)
 
 
-def _explained(workers: _Processes, point: Point, told: dict[str, PyTree]) -> dict[str, PyTree]:
+def _explained(workers: _Processes, point: Point, told: Fields) -> dict[str, Any]:
     try:
         about = workers.ask_for(point, Explain(point=point.to_json(), reference=told))
     except WorkerError as error:  # other device counts may work, and the difference is what a user looks for
@@ -98,7 +98,7 @@ def _explained(workers: _Processes, point: Point, told: dict[str, PyTree]) -> di
     return {**shown, "word": word, "notes": notes}
 
 
-def _print_step(found: dict[int, dict[str, PyTree]], console: Console) -> None:
+def _print_step(found: dict[int, dict[str, Any]], console: Console) -> None:
     first = next((about for about in found.values() if about["word"] != "error"), None)
     if first is not None:
         table = Table(show_header=False, box=None, title=f"{first['name']}, a batch of {first['examples']} examples")

@@ -19,9 +19,8 @@ from typing import Any
 import jax
 from jax.profiler import ProfileData
 
-from jaxbench.core.clock import InFlight
+from jaxbench.core.clock import Batch, InFlight, State, Step
 from jaxbench.core.schema import ProfileRecord
-from jaxbench.core.workload import PyTree
 from jaxbench.hlo.module import Module, parse
 from jaxbench.hlo.operations import KINDS, OperationClassifier
 from jaxbench.measure.bench import Bench
@@ -71,9 +70,9 @@ def of_point(bench: Bench, point: str, folder: str) -> ProfileRecord:
 
 
 def trace(
-    call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]],
-    state: PyTree,
-    batch: PyTree,
+    call: Step[State, Batch],
+    state: State,
+    batch: Batch,
     *,
     steps: int,
     folder: str | Path,
@@ -81,7 +80,7 @@ def trace(
     point: str,
     worker: str,
     ahead: int | None = None,
-    fence: Callable[[PyTree], PyTree] = jax.block_until_ready,
+    fence: Callable[[object], object] = jax.block_until_ready,
 ) -> ProfileRecord:
     """Runs `steps` dependent steps and a fence under the profiler. The step must have run before.
 

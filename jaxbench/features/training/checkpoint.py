@@ -24,7 +24,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict, TypeVar, cast
 
 import absl.logging
 import jax
@@ -34,13 +34,14 @@ from orbax.checkpoint import v1 as ocp
 
 from jaxbench.core.program import TrainState
 from jaxbench.core.store import write_atomic
-from jaxbench.core.workload import PyTree
+from jaxbench.core.trees import ArrayTree
 from jaxbench.errors import UserError
 from jaxbench.features.training.folder import writing
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.records.documents import decode
 from jaxbench.records.reading import count_of, of_text, read_json
 
+T = TypeVar("T")
 FORMAT = 1
 STATE = "state"
 SEAL = "seal.json"
@@ -48,17 +49,17 @@ LOOP_CLOSED = "Event loop is closed"  # in Python's words
 PART = ".part"  # suffix of the name of an incomplete checkpoint
 
 
-def params_sha256(params: PyTree) -> str:
+def params_sha256(params: ArrayTree) -> str:
     """Hex sha256 over the leaves in the order of their names: name, dtype, shape and bytes (little-endian, C order)."""
     return sha256(named_leaves(params))
 
 
-def to_host(tree: PyTree) -> PyTree:
+def to_host(tree: T) -> T:
     """A copy in host memory: a view would change when the next step reuses a donated buffer."""
     return jax.tree.map(lambda leaf: np.array(leaf), tree)
 
 
-def named_leaves(tree: PyTree) -> dict[str, np.ndarray]:
+def named_leaves(tree: object) -> dict[str, np.ndarray]:
     """{"params.hidden.kernel": array}, in the tree's own order."""
     pairs, _ = jax.tree_util.tree_flatten_with_path(tree)
     named = {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in pairs}
@@ -67,7 +68,7 @@ def named_leaves(tree: PyTree) -> dict[str, np.ndarray]:
     return named
 
 
-def sha256(leaves: Mapping[str, Any]) -> str:
+def sha256(leaves: Mapping[str, np.ndarray]) -> str:
     """`params_sha256` of named leaves."""
     digest = hashlib.sha256()
     for name in sorted(leaves):
@@ -78,7 +79,7 @@ def sha256(leaves: Mapping[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def shapes(leaves: Mapping[str, Any]) -> dict[str, str]:
+def shapes(leaves: Mapping[str, jax.ShapeDtypeStruct | np.ndarray]) -> dict[str, str]:
     """{"params.hidden.kernel": "float32[784, 128]"}"""
     return {name: f"{np.dtype(leaf.dtype).name}{list(leaf.shape)}" for name, leaf in leaves.items()}
 

@@ -22,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from jaxbench.core.clock import InFlight, run_ahead
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.workload import Dataset, PyTree, TrainWorkload
+from jaxbench.core.workload import Batch, Dataset, HostBatch, Scalars, TrainWorkload
 from jaxbench.features.training.checkpoint import Restored, Writer, to_host
 from jaxbench.features.training.folder import Session, TimeLedger
 from jaxbench.features.training.metrics import EpochMeans, Evaluator, MetricLog, NoiseMeter
@@ -153,7 +153,7 @@ class TrainLoop:
             with self.clock.compiling(), ledger.doing("compile"):
                 # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.
                 compiled = program.step.lower(self.state, batch).compile(options or None)
-        self._step: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]] = compiled
+        self._step: Callable[[TrainState, Batch], tuple[TrainState, Scalars]] = compiled
         host = self._host_state()  # a collective in several processes: all of them call it
         self.step = ledger.step = int(host.step)
         self._in_flight = InFlight(run_ahead(program.mesh.local_devices))
@@ -230,7 +230,7 @@ class TrainLoop:
             if agreed.at(self.step) or self.plan.saves(self.step) or self.plan.evaluates(self.step):
                 return
 
-    def _batch(self, rows: np.ndarray) -> PyTree:
+    def _batch(self, rows: np.ndarray) -> Batch:
         """Reads a batch and puts it on the devices. They wait for it if they finish the previous step first."""
         with self.ledger.doing("input"):
             batch = self.program.put(self._rows(rows))
@@ -239,7 +239,7 @@ class TrainLoop:
                 self.ledger.rename("steps")
             return batch
 
-    def _rows(self, rows: np.ndarray) -> PyTree:
+    def _rows(self, rows: np.ndarray) -> HostBatch | dict[str, multihost.Rows]:
         """The examples with these indices, as the input of `Program.put`. Each of several processes reads its own."""
         if self.members.alone:
             return {name: array[rows] for name, array in self.data.train.items()}

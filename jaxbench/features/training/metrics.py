@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,9 @@ import numpy as np
 
 from jaxbench.command_form import with_extra
 from jaxbench.core.store import write_atomic
+from jaxbench.core.trees import ArrayTree
 from jaxbench.core.weighted import Means
-from jaxbench.core.workload import Batch, Metrics, PyTree, TrainWorkload
+from jaxbench.core.workload import Batch, HostBatch, Metrics, Scalars, TrainWorkload
 from jaxbench.errors import Diverged, UserError
 from jaxbench.features.training.folder import writing
 from jaxbench.features.training.plan import Plan, Row
@@ -46,9 +46,9 @@ class EpochMeans:
     def __init__(self, sums: dict[str, float] | None = None, count: int = 0):
         self._sums = dict(sums or {})
         self._count = count
-        self._newest: tuple[int, Metrics] | None = None
+        self._newest: tuple[int, Scalars] | None = None
 
-    def add(self, step: int, metrics: Metrics) -> None:
+    def add(self, step: int, metrics: Scalars) -> None:
         """Adds the metrics of a step: scalars, or one equal copy per device."""
         self._settle()  # the previous step, which has had time to finish
         self._newest = step, metrics
@@ -142,7 +142,7 @@ class Evaluator:
     """Compiled evaluation of one test set on one device, with canonical parameters, for every strategy."""
 
     def __init__(
-        self, workload: TrainWorkload, test: dict[str, np.ndarray], *, params: PyTree, model_state: PyTree, device: Any
+        self, workload: TrainWorkload, test: HostBatch, *, params: ArrayTree, model_state: ArrayTree, device: jax.Device
     ):
         """Compiles."""
         self._device = device
@@ -153,20 +153,20 @@ class Evaluator:
         self._sizes = [cut.stop - cut.start for cut in cuts]
         self._chunks = [jax.device_put({k: v[cut] for k, v in test.items()}, device) for cut in cuts]
 
-        def score(params: PyTree, model_state: PyTree, batch: PyTree, key: jax.Array) -> dict[str, jax.Array]:
+        def score(params: ArrayTree, model_state: ArrayTree, batch: Batch, key: jax.Array) -> Metrics:
             if workload.evaluate is not None:
-                return dict(workload.evaluate(params, model_state, batch))
+                return workload.evaluate(params, model_state, batch)
             loss, (_, others) = workload.loss(params, model_state, batch, key)
             return {"loss": loss, **others}
 
         arguments = jax.device_put((params, model_state), device)
-        compiled: dict[int, Callable[..., PyTree]] = {}  # one for the full chunks, one for the last
+        compiled: dict[int, jax.stages.Compiled] = {}  # one for the full chunks, one for the last
         for size, chunk in zip(self._sizes, self._chunks, strict=True):
             if size not in compiled:
                 compiled[size] = jax.jit(score).lower(*arguments, chunk, self._key).compile()
         self._compiled = compiled
 
-    def __call__(self, params: PyTree, model_state: PyTree) -> dict[str, float]:
+    def __call__(self, params: ArrayTree, model_state: ArrayTree) -> dict[str, float]:
         """Means over the test set. `params`, `model_state`: canonical, in host memory."""
         arguments = jax.device_put((params, model_state), self._device)
         means = Means()
@@ -191,12 +191,12 @@ class NoiseMeter:
     def __init__(
         self,
         workload: TrainWorkload,
-        train: dict[str, np.ndarray],
+        train: HostBatch,
         *,
         plan: Plan,
-        params: PyTree,
-        model_state: PyTree,
-        device: Any,
+        params: ArrayTree,
+        model_state: ArrayTree,
+        device: jax.Device,
     ):
         """Compiles the gradients. Raises UserError when the examples do not divide into parts."""
         asked = plan.noise_examples
@@ -204,14 +204,14 @@ class NoiseMeter:
             raise UserError(f"--config.train.noise_examples={asked} must divide into {PARTS} parts: use {8 * PARTS}.")
         self._train, self._plan, self._device, self._part = train, plan, device, asked // PARTS
 
-        def gradient(params: PyTree, model_state: PyTree, batch: Batch, key: jax.Array) -> PyTree:
+        def gradient(params: ArrayTree, model_state: ArrayTree, batch: Batch, key: jax.Array) -> ArrayTree:
             return jax.grad(lambda p: workload.mean_loss(p, model_state, batch, key)[0])(params)
 
-        def added(total: PyTree, grads: PyTree) -> tuple[PyTree, jax.Array]:
+        def added(total: ArrayTree, grads: ArrayTree) -> tuple[ArrayTree, jax.Array]:
             """(the sum of gradients so far, the squared norm of the newest gradient)."""
             return jax.tree.map(jnp.add, total, grads), square(grads)
 
-        def square(tree: PyTree) -> jax.Array:
+        def square(tree: ArrayTree) -> jax.Array:
             return sum((jnp.vdot(x, x).astype(jnp.float32) for x in jax.tree.leaves(tree)), jnp.zeros(()))
 
         arguments = jax.device_put((params, model_state), device)
@@ -227,7 +227,7 @@ class NoiseMeter:
     def _key(self, step: int, part: int) -> jax.Array:
         return jax.device_put(words(1, self._plan.seed, step, DRAWN, part).view(np.uint32), self._device)
 
-    def __call__(self, params: PyTree, model_state: PyTree, *, step: int) -> dict[str, float]:
+    def __call__(self, params: ArrayTree, model_state: ArrayTree, *, step: int) -> dict[str, float]:
         """Estimates as {"gradient_square": |G|^2, "noise_trace": tr(Sigma)}.
 
         params, model_state: canonical, in host memory. The examples are drawn with replacement, so they are

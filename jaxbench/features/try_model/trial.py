@@ -29,7 +29,7 @@ from jaxbench import parallel
 from jaxbench.analysis import step_work
 from jaxbench.analysis.step_work import BEYOND, Stated
 from jaxbench.core.program import Program
-from jaxbench.core.workload import PyTree, TrainWorkload
+from jaxbench.core.workload import TrainWorkload
 from jaxbench.digits import size
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS
@@ -311,5 +311,5 @@ def _state_bytes(program: Program, key: jax.Array) -> int:
     return sum(math.prod(sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf, sharding in placed)
 
 
-def _numbers(tree: PyTree) -> int:
+def _numbers(tree: object) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(tree))

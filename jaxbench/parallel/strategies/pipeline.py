@@ -76,8 +76,8 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         metrics = jax.tree.map(lambda x: jax.lax.psum(x, AXIS), metrics)
         if means:
             metrics = mean_over(means, metrics)
-        if weighted.is_weighted(metrics["loss"]):  # the gradient is that of the total
-            grads = jax.tree.map(lambda g: weighted.divided(g, metrics["loss"].weight), grads)
+        if weighted.is_weighted(loss := metrics["loss"]):  # the gradient is that of the total
+            grads = jax.tree.map(lambda g: weighted.divided(g, loss.weight), grads)
         return grads, state.model_state, weighted.normalized(metrics, lambda weight: weight)
 
     updating = partial(update, workload) if gathered is None else gathered.update

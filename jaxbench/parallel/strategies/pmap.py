@@ -7,7 +7,8 @@ stacked layout of the state, and the cost of creating it.
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +16,13 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.workload import Batch, Metrics, PyTree, TrainWorkload
+from jaxbench.core.workload import Batch, Scalars, TrainWorkload
 from jaxbench.parallel import multihost
 from jaxbench.parallel.data_parallel import AXIS, on_device
 from jaxbench.parallel.step import create_state, gradients, jit_initial, mean_over, update
 from jaxbench.workloads import rng_keys
 
+T = TypeVar("T")
 WRITTEN_OUT = "shard_map"  # the same function per device; a pmapped step cannot be traced without lowering it
 
 
@@ -31,11 +33,11 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     mesh = Mesh(np.array(devices), (AXIS,), axis_types=(AxisType.Auto,))
     stacked = NamedSharding(mesh, PartitionSpec(AXIS))
 
-    def step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+    def step(state: TrainState, batch: Batch) -> tuple[TrainState, Scalars]:
         grads, model_state, metrics = mean_over(AXIS, on_device(gradients, workload, state, batch))
         return update(workload, state, grads, model_state), metrics
 
-    def stack(tree: PyTree, library: Any = jnp) -> PyTree:
+    def stack(tree: T, library: ModuleType = jnp) -> T:
         return jax.tree.map(lambda x: library.broadcast_to(x, (count, *x.shape)), tree)
 
     return Program(
@@ -60,7 +62,7 @@ def _lowered_from_shapes(mapped: Any) -> Any:
     # processes, as here, or an abstract value.
     lower = mapped.lower
 
-    def from_shapes(*args: PyTree) -> PyTree:
+    def from_shapes(*args: object) -> jax.stages.Lowered:
         return lower(*jax.tree.map(lambda x: jax.core.ShapedArray(x.shape, x.dtype), args))
 
     mapped.lower = from_shapes

@@ -12,7 +12,7 @@ import jax
 from jax.sharding import AxisType, PartitionSpec
 
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.workload import Batch, Metrics, TrainWorkload
+from jaxbench.core.workload import Batch, Scalars, TrainWorkload
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel.data_parallel import AXIS, data_parallel, on_device
 from jaxbench.parallel.step import gradients, mean_over, update
@@ -25,7 +25,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device]) -> Program:
     """Returns the Program over `devices`: each has the whole state and an equal part of the batch."""
     mesh = data_mesh(devices, AxisType.Auto)
 
-    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Metrics]:
+    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, Scalars]:
         # The only communication: all-reduces of the gradients, the batch statistics and the metrics.
         grads, model_state, metrics = mean_over(AXIS, on_device(gradients, workload, state, batch))
         return update(workload, state, grads, model_state), metrics

@@ -19,7 +19,8 @@ import jax
 from jax.sharding import PartitionSpec
 
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.workload import Batch, CollectiveBounds, Metrics, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree, Tree
+from jaxbench.core.workload import Batch, CollectiveBounds, Scalars, TrainWorkload
 from jaxbench.parallel.axes import mesh_of
 from jaxbench.parallel.data_parallel import AXIS, on_device
 from jaxbench.parallel.layout import Cut, Layout, canonical_avals, shared_out
@@ -38,27 +39,29 @@ def build_stage(workload: TrainWorkload, devices: list[jax.Device], *, stage: in
     gathered = gathered_update(workload, mesh, layout, Layout(workload, shards))
     updated = shards if gathered is None else _leaving(shards, gathered.gathered)
 
-    def mean_shards(grads: PyTree) -> PyTree:
+    def mean_shards(grads: ArrayTree) -> ArrayTree:
         return jax.tree.map(lambda g, cut: cut.mean(g), grads, shards)
 
-    def whole_params(params: PyTree) -> PyTree:
+    def whole_params(params: ArrayTree) -> ArrayTree:
         return jax.tree.map(lambda x, cut: cut.whole(x), params, updated)
 
-    def shard_update(state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
+    def shard_update(state: TrainState, grads: ArrayTree, model_state: ArrayTree) -> TrainState:
         own = jax.tree.map(lambda x, cut: cut.own(x), state.params, shards)
         new = update(workload, dataclasses.replace(state, params=own), grads, model_state)
         return dataclasses.replace(new, params=whole_params(new.params))
 
-    def global_update(gathered: GatheredUpdate, state: TrainState, grads: PyTree, model_state: PyTree) -> TrainState:
+    def global_update(
+        gathered: GatheredUpdate, state: TrainState, grads: ArrayTree, model_state: ArrayTree
+    ) -> TrainState:
         new, specs = gathered.update(state, grads, model_state), jax.tree.map(lambda cut: cut.spec, updated)
         run = jax.shard_map(whole_params, mesh=mesh, in_specs=(specs,), out_specs=PartitionSpec(), check_vma=False)
         return dataclasses.replace(new, params=run(new.params))
 
-    def mean_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
-        grads, *others = held_gradients(state, batch)
-        return grads if stage > 1 else mean_shards(grads), *others
+    def mean_gradients(state: TrainState, batch: Batch) -> tuple[ArrayTree, ArrayTree, Scalars]:
+        grads, model_state, metrics = held_gradients(state, batch)
+        return grads if stage > 1 else mean_shards(grads), model_state, metrics
 
-    def held_gradients(state: TrainState, batch: Batch) -> tuple[PyTree, PyTree, Metrics]:
+    def held_gradients(state: TrainState, batch: Batch) -> tuple[ArrayTree, ArrayTree, Scalars]:
         """The gradients as the stage holds them between micro-batches.
 
         Stage 1 holds whole gradients of this device's examples, stage 2 a shard of the mean gradients.
@@ -67,7 +70,7 @@ def build_stage(workload: TrainWorkload, devices: list[jax.Device], *, stage: in
         grads, model_state, metrics = on_device(gradients, workload, state, batch, **held)
         return grads, *mean_over(AXIS, (model_state, metrics))
 
-    def held(state: TrainState, batch: Batch) -> PyTree:
+    def held(state: TrainState, batch: Batch) -> ArrayTree:
         grads = held_gradients(state, batch)[0]
         return jax.tree.map(lambda g: g[None], grads) if stage == 1 else grads
 
@@ -80,14 +83,14 @@ def build_stage(workload: TrainWorkload, devices: list[jax.Device], *, stage: in
     return program(workload, layout, mesh, sizes, step, bounds, held=(held, held_specs), typed=False)
 
 
-def _leaving(shards: PyTree, whole: frozenset[int]) -> PyTree:
+def _leaving(shards: Tree[Cut], whole: frozenset[int]) -> Tree[Cut]:
     """The cuts, with the parameters of these indices left whole."""
     cuts, tree = jax.tree.flatten(shards)
     return jax.tree.unflatten(tree, [Cut(cut.shape) if place in whole else cut for place, cut in enumerate(cuts)])
 
 
 def expected(
-    workload: TrainWorkload, layout: Layout, shards: PyTree, updated: PyTree, stage: int, global_batch: int
+    workload: TrainWorkload, layout: Layout, shards: Tree[Cut], updated: Tree[Cut], stage: int, global_batch: int
 ) -> CollectiveBounds:
     """The expected communication, with padding. updated: the layout of the parameters after the update."""
     del global_batch  # the size of gradients does not depend on it

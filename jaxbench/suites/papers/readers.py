@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -25,17 +25,23 @@ from jaxbench.suites.papers import paper
 from jaxbench.suites.papers.paper import Claim, Evidence, NotTestable, arm_of, most_devices
 
 Reading = tuple[Estimate, dict[str, Any]]
+Arguments = ParamSpec("Arguments")
 FAR = 256  # times the smallest batch: Goyal's 65,536 over 256
 SEEDS = (0, 1, 2, 3)
 STAGES = ("zero1", "zero2", "fsdp")
+
+FUNCTIONS: dict[str, Callable[..., Reading]] = {}  # those that a claim may name
+
+
+def _in_claims(function: Callable[Arguments, Reading]) -> Callable[Arguments, Reading]:
+    FUNCTIONS[function.__name__] = function
+    return function
 
 
 def read(claim: Claim, runs: Evidence) -> tuple[Estimate, str]:
     """(the claim's number, its conditions as a clause). Raises NotTestable, or UserError if a run is damaged."""
     arguments = dict(claim.read)
-    # By name: the papers are this package's own files, and a test reads every claim of them.
-    reader: Callable[..., Reading] = globals()[arguments.pop("function")]
-    value, fields = reader(runs, **arguments)
+    value, fields = FUNCTIONS[arguments.pop("function")](runs, **arguments)
     return value, claim.detail.format(**fields)
 
 
@@ -47,12 +53,14 @@ def exact(value: float) -> Estimate:
 # Scaling over devices
 
 
+@_in_claims
 def efficiency(runs: Evidence, run: str) -> Reading:
     """Weak-scaling efficiency on the most devices."""
     row = most_devices(runs.training(run).rows)
     return row.efficiency, {"devices": row.point.devices, "base": row.base.devices if row.base else 1}
 
 
+@_in_claims
 def efficiency_ratio(runs: Evidence, top: str, bottom: str) -> Reading:
     """The efficiency of a run over that of another."""
     above, below = (most_devices(runs.training(name).rows) for name in (top, bottom))
@@ -65,6 +73,7 @@ def efficiency_ratio(runs: Evidence, top: str, bottom: str) -> Reading:
     return value, {"devices": above.point.devices}
 
 
+@_in_claims
 def law(runs: Evidence, run: str, name: str) -> Reading:
     """The measured speed-up on the most devices over that of a law, fitted to the same points."""
     training = runs.training(run)
@@ -79,6 +88,7 @@ def law(runs: Evidence, run: str, name: str) -> Reading:
     return top.speedup.times(1 / expected), {"devices": top.point.devices, "scaling": fit.scaling}
 
 
+@_in_claims
 def hidden(runs: Evidence, run: str) -> Reading:
     """The share of the collectives' time in which the devices also compute, on the most devices."""
     falls = [fall for fall in runs.training(run).waterfalls if fall.hidden.known]
@@ -91,12 +101,14 @@ def hidden(runs: Evidence, run: str) -> Reading:
 # Arms of a sweep
 
 
+@_in_claims
 def step_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """The step time of an arm over that of another, from the rounds that both share."""
     above, below = (arm_of(runs.place(run), name, quotable=True) for name in (top, bottom))
     return paired_ratio.ratio(above, below), {"devices": above.point.devices}
 
 
+@_in_claims
 def speed_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """The examples per second of an arm over those of another, from the rounds that both share."""
     place = runs.place(run)
@@ -104,6 +116,7 @@ def speed_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     return place.speedup(above, below), {"devices": place.devices}
 
 
+@_in_claims
 def sent_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """The bytes sent per device and step by an arm over those of another."""
     place = runs.place(run)
@@ -112,6 +125,7 @@ def sent_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     return exact(above / below), {"devices": place.devices}
 
 
+@_in_claims
 def gradient_share(runs: Evidence, run: str, part: str, whole: str) -> Reading:
     """The gradient bytes of an arm over those of another, on two devices."""
     places = [place for place in runs.levers(run).groups if place.devices == 2]
@@ -123,6 +137,7 @@ def gradient_share(runs: Evidence, run: str, part: str, whole: str) -> Reading:
     return exact((some or 0) / (total or math.nan)), {}
 
 
+@_in_claims
 def memory_exponent(runs: Evidence, run: str, policy: str) -> Reading:
     """The exponent of scratch memory over the number of blocks."""
     for growth in runs.levers(run).laws:
@@ -147,6 +162,7 @@ def idle(row: Row) -> float:
     return 1 - row.point.fact("busy_share")
 
 
+@_in_claims
 def bubble_error(runs: Evidence, run: str) -> Reading:
     """The largest difference between an executed schedule's idle share and the formula."""
     rows = pipelines(runs, run)
@@ -157,6 +173,7 @@ def bubble_error(runs: Evidence, run: str) -> Reading:
     return exact(worst), {"count": len(rows)}
 
 
+@_in_claims
 def bubble_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """Idle / busy slots of a schedule over idle / busy slots of another."""
     rows = {SCHEDULE.of(row.point.levers): row for row in pipelines(runs, run)}
@@ -166,6 +183,7 @@ def bubble_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     return exact(above / below), {}
 
 
+@_in_claims
 def several_hosts(runs: Evidence) -> Reading:
     """No run of this version can decide a claim on the placement of axes within and across hosts."""
     reason = "It needs several hosts, so that a tensor axis can lie inside one or across two; there is only one."
@@ -175,6 +193,7 @@ def several_hosts(runs: Evidence) -> Reading:
 # Exact numbers of compiled programs
 
 
+@_in_claims
 def state_error(runs: Evidence, run: str) -> Reading:
     """The largest relative error of the bytes a device holds against the formulas of ZeRO."""
     rows = [row for row in runs.training(run).rows if not row.wrong and row.point.record]
@@ -185,6 +204,7 @@ def state_error(runs: Evidence, run: str) -> Reading:
     return exact(memory.worst(rows)), {"few": counts[0], "many": counts[-1]}
 
 
+@_in_claims
 def volume_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """Bytes sent per device and step by a strategy over those of another, scalars left out."""
     sent = {
@@ -198,6 +218,7 @@ def volume_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     return exact(sent[top] / sent[bottom]), {}
 
 
+@_in_claims
 def all_reduces_per_block(runs: Evidence, few: int, many: int) -> Reading:
     """All-reduces over the tensor axis per block: the difference of two depths, in which the rest cancels."""
     low, high = (_tensor_sums(runs, depth) for depth in (few, many))
@@ -216,6 +237,7 @@ def _tensor_sums(runs: Evidence, depth: int) -> int:
 # Kernels and links
 
 
+@_in_claims
 def roof_share(runs: Evidence, run: str) -> Reading:
     """The largest share of its roof that any kernel reached in a run after the machine profile."""
     rows = [row for row in runs.cases(run).rows if row.peak_share.known and row.point.reportable]
@@ -235,6 +257,7 @@ def all_reduce_fit(runs: Evidence, run: str) -> AlphaBetaFit:
     return max(good, key=lambda fit: fit.place.devices)
 
 
+@_in_claims
 def line_residual(runs: Evidence, run: str) -> Reading:
     """The mean absolute relative residual of the line, over payload sizes."""
     fit = all_reduce_fit(runs, run)
@@ -244,6 +267,7 @@ def line_residual(runs: Evidence, run: str) -> Reading:
 # Trainings to a target
 
 
+@_in_claims
 def accuracy_lost(runs: Evidence, rule: str, least: int = 2, most: int = FAR) -> Reading:
     """Accuracy at the smallest batch minus that at the largest within `least` to `most` times its size, in points, with
     Welch's 95 % interval."""
@@ -275,6 +299,7 @@ def accuracies(runs: Evidence, precision: str) -> np.ndarray:
     return values
 
 
+@_in_claims
 def accuracy_difference(runs: Evidence, first: str, second: str) -> Reading:
     """In points, from pairs of trainings with one seed, so that the effect of the seed cancels."""
     pairs = accuracies(runs, first) - accuracies(runs, second)
@@ -289,6 +314,7 @@ def steps_to_target(runs: Evidence, rule: str) -> dict[int, np.ndarray]:
     return steps
 
 
+@_in_claims
 def examples_at_doubling(runs: Evidence, rule: str) -> Reading:
     """Examples to the target at the second smallest batch over those at the smallest."""
     steps = steps_to_target(runs, rule)
@@ -298,6 +324,7 @@ def examples_at_doubling(runs: Evidence, rule: str) -> Reading:
     return ratio, {"batch": second, "base": first}
 
 
+@_in_claims
 def steps_at_largest(runs: Evidence, rule: str) -> Reading:
     """Steps at the largest batch over those at half of its size, or at the next smaller one."""
     steps = steps_to_target(runs, rule)
@@ -307,6 +334,7 @@ def steps_at_largest(runs: Evidence, rule: str) -> Reading:
     return of_seeds(np.log(steps[before]), np.log(steps[last])).estimate(), {"batch": last, "base": before}
 
 
+@_in_claims
 def knee_over_noise(runs: Evidence, rule: str) -> Reading:
     """The knee over the mean noise scale, on logarithms; the spread of the noise scale is small next to the knee's."""
     trained = paper.trainings(runs, rule)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from jaxbench.report.figures import memory
 from jaxbench.statistics.bootstrap import Estimate, over_seeds, student
 from jaxbench.suites.papers import paper, readers
 from jaxbench.suites.papers.paper import Call, Evidence, NotTestable, arm_of
+
+FUNCTIONS: dict[str, Callable[..., Series | list[Series]]] = {}  # those that a panel may name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,22 +42,30 @@ class Measured:
 
 
 Series = PublishedSeries | Measured
+Maker = TypeVar("Maker", bound=Callable[..., Series | list[Series]])
+
+
+def _in_panels(function: Maker) -> Maker:
+    FUNCTIONS[function.__name__] = function
+    return function
 
 
 def make(call: Call, *runs: Evidence) -> list[Series]:
     """The series of one entry of a panel. Raises NotTestable."""
     arguments: dict[str, Any] = dict(call)
-    made = globals()[arguments.pop("function")](*runs, **arguments)
+    made = FUNCTIONS[arguments.pop("function")](*runs, **arguments)
     return made if isinstance(made, list) else [made]  # most functions make one series
 
 
 # The paper's own
 
 
+@_in_panels
 def points(label: str, x: list[float], y: list[float], *, formula: bool = False) -> Series:
     return PublishedSeries(label=label, x=x, y=y, formula=formula)
 
 
+@_in_panels
 def table(
     label: str, id: str, y: str, x: str = "gpus", *, per: float = 1, relative: bool = False, first: float = 0
 ) -> Series:
@@ -66,18 +76,21 @@ def table(
     return PublishedSeries(label=label, x=[*[1] * bool(first), *frame[x]], y=[*[first] * bool(first), *values])
 
 
+@_in_panels
 def cells(label: str, of: list[dict[str, str]]) -> Series:
     """Single cells of published tables, at the places 0, 1, ..  A cell: table, key column, key, column."""
     values = (published.read(cell["id"]).frame.set_index(cell["by"])[cell["column"]][cell["row"]] for cell in of)
     return PublishedSeries(label=label, x=list(range(len(of))), y=[float(value) for value in values])
 
 
+@_in_panels
 def bubble_formula(label: str, stages: int) -> Series:
     """Idle slots in %, over micro-batches."""
     parts = [1, 2, 4, 8, 16, 32]  # micro-batches
     return PublishedSeries(label=label, x=parts, y=[100 * waterfall.idle_share(stages, m) for m in parts], formula=True)
 
 
+@_in_panels
 def speedup_law(label: str, name: str, parameters: list[float]) -> Series:
     """A law with round parameters, for its shape: the claims fit it to this machine's curve."""
     n = 2.0 ** np.arange(0, 7)  # 1 to 64 devices: a law bends far beyond those of this machine
@@ -87,6 +100,7 @@ def speedup_law(label: str, name: str, parameters: list[float]) -> Series:
 # Measured here
 
 
+@_in_panels
 def over_devices(
     runs: Evidence, label: str, run: str, value: str, *, scaling: str = "weak", scale: float = 1
 ) -> Series:
@@ -96,6 +110,7 @@ def over_devices(
     return Measured(label=label, marks=made)
 
 
+@_in_panels
 def memory_growth(runs: Evidence, run: str, policies: list[str]) -> list[Series]:
     """Scratch memory relative to the fewest blocks, over blocks."""
     return [
@@ -107,6 +122,7 @@ def memory_growth(runs: Evidence, run: str, policies: list[str]) -> list[Series]
     ]
 
 
+@_in_panels
 def by_arm(runs: Evidence, label: str, run: str, arms: list[str], value: str) -> Series:
     """A number of several arms at the places 0, 1, ..: `ms` or `rate` of a step, or `extra` time in %."""
     place = runs.place(run)
@@ -119,6 +135,7 @@ def by_arm(runs: Evidence, label: str, run: str, arms: list[str], value: str) ->
     return Measured(label=label, marks=[Mark(at=i, value=values(arm), n=n_of(arm)) for i, arm in enumerate(chosen)])
 
 
+@_in_panels
 def pipeline_throughput(runs: Evidence, run: str, stages: list[int]) -> list[Series]:
     """Speed relative to two stages with one micro-batch, over micro-batches."""
     rows = [row for row in readers.pipelines(runs, run) if row.timing.step_s.known]
@@ -136,6 +153,7 @@ def pipeline_throughput(runs: Evidence, run: str, stages: list[int]) -> list[Ser
     )
 
 
+@_in_panels
 def pipeline_idle(runs: Evidence, run: str, stages: list[int]) -> list[Series]:
     """Idle slots in %, over micro-batches."""
     rows = sorted(readers.pipelines(runs, run), key=lambda row: waterfall.micro_batches(row.point))
@@ -149,6 +167,7 @@ def pipeline_idle(runs: Evidence, run: str, stages: list[int]) -> list[Series]:
     )
 
 
+@_in_panels
 def model_state(runs: Evidence, run: str) -> list[Series]:
     """Bytes of model state per parameter on a device, over devices."""
     rows = [row for row in runs.training(run).rows if not row.wrong]
@@ -174,6 +193,7 @@ def _stages(row: Row) -> str:
     return f"K = {waterfall.stages(row.point)}"
 
 
+@_in_panels
 def all_reduce_times(runs: Evidence, label: str, run: str) -> Series:
     """µs of the all-reduces that `readers.all_reduce_fit` fits, over payload bytes."""
     place = readers.all_reduce_fit(runs, run).place
@@ -183,12 +203,14 @@ def all_reduce_times(runs: Evidence, label: str, run: str) -> Series:
     return Measured(label=label, marks=made)
 
 
+@_in_panels
 def all_reduce_line(runs: Evidence, label: str, run: str) -> Series:
     fit = readers.all_reduce_fit(runs, run)
     sizes = np.geomspace(fit.residuals[0][0], fit.residuals[-1][0], 50)
     return PublishedSeries(label=label, x=sizes, y=1e6 * fit.seconds_at(sizes), formula=True)
 
 
+@_in_panels
 def validation_error(runs: Evidence, label: str, rule: str) -> Series:
     """% over the batch; a batch with a diverged training is crossed out."""
     trained = paper.trainings(runs, rule)
@@ -204,12 +226,14 @@ def validation_error(runs: Evidence, label: str, rule: str) -> Series:
     return Measured(label=label, marks=made, crosses="small grey x: a training of this batch diverged")
 
 
+@_in_panels
 def accuracy_pair(runs: Evidence, label: str, x: str, y: str) -> Series:
     """The accuracy in one precision, in %, over that in another, over seeds."""
     at, values = 100 * student(readers.accuracies(runs, x)).value, 100 * readers.accuracies(runs, y)
     return Measured(label=label, marks=[Mark(at=at, value=student(values), n=(len(values),))])
 
 
+@_in_panels
 def steps(runs: Evidence, label: str, rule: str) -> Series:
     """Steps to the target over the batch."""
     by_batch = readers.steps_to_target(runs, rule)
@@ -217,6 +241,7 @@ def steps(runs: Evidence, label: str, rule: str) -> Series:
     return Measured(label=label, marks=made)
 
 
+@_in_panels
 def step_laws(runs: Evidence, rule: str) -> list[Series]:
     """1 / batch through the smallest batch, and the fitted curve with its knee."""
     by_batch = readers.steps_to_target(runs, rule)

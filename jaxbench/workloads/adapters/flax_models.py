@@ -9,22 +9,41 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import inspect
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from jaxbench.core.workload import KEY, PyTree
+from jaxbench.core.trees import ArrayTree, entries
+from jaxbench.core.workload import KEY
 from jaxbench.errors import UserError, present
 from jaxbench.workloads import sharding_context
-from jaxbench.workloads.adapters.pure import PureModel, Result, arguments, mode, parameters, required, stream, zeros
+from jaxbench.workloads.adapters.pure import (
+    Axis,
+    PureModel,
+    Result,
+    arguments,
+    mode,
+    parameters,
+    required,
+    stream,
+    zeros,
+)
 from jaxbench.workloads.jaxprs import numbered
 
+if TYPE_CHECKING:  # imported where it is used: it takes a second
+    from flax import linen as nn
+    from flax import nnx
 
-def from_nnx(constructor: Callable[[PyTree], PyTree]) -> PureModel:
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def from_nnx(constructor: Callable[[nnx.Rngs], nnx.Module]) -> PureModel:
     """The PureModel of an NNX module. `constructor`: flax.nnx.Rngs -> nnx.Module; its ``__call__`` takes the batch.
 
     The module's `train()` selects training, its `eval()` inference. Arguments of ``__call__`` named `train`,
@@ -33,11 +52,11 @@ def from_nnx(constructor: Callable[[PyTree], PyTree]) -> PureModel:
     from flax import nnx
 
     # The graph is split once, here, and not at every call: walking it in Python makes nnx.jit slow to dispatch.
-    graphs: dict[bool, Any] = {}
-    takes: dict[str, Any] = {}  # filled by `built`, which returns only arrays
+    graphs: dict[bool, nnx.GraphDef[Any]] = {}
+    takes: dict[str, inspect.Parameter] = {}  # filled by `built`, which returns only arrays
     writes_checked = False
 
-    def built() -> tuple[Any, ...]:
+    def built() -> tuple[nnx.State, ...]:
         model = constructor(nnx.Rngs(0))
         takes.update(parameters(type(model).__call__))
         model.eval()  # training and inference differ in the graph, not in the values
@@ -51,15 +70,15 @@ def from_nnx(constructor: Callable[[PyTree], PyTree]) -> PureModel:
         abstract_params, abstract_rngs, abstract_state = jax.eval_shape(built)  # a large model takes no memory here
 
     @functools.partial(jax.jit, inline=True)  # so that JAX caches its trace, which many places need
-    def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+    def init(key: jax.Array) -> tuple[ArrayTree, ArrayTree]:
         with without_named_axes():
             _, params, _, model_state = _split(constructor(nnx.Rngs(key)))
         return nnx.to_pure_dict(params), nnx.to_pure_dict(model_state)
 
-    def run(params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool) -> Result:
+    def run(params: ArrayTree, model_state: ArrayTree, x: ArrayTree, key: jax.Array | None, training: bool) -> Result:
         nonlocal writes_checked
 
-        def called(params: PyTree) -> tuple[Any, Any, PyTree]:
+        def called(params: ArrayTree) -> tuple[nnx.Module, Any, ArrayTree]:
             """(the model, y, the parameters of the model after the call)."""
             rngs = _filled(abstract_rngs, _stream_values(nnx.to_pure_dict(abstract_rngs), key))
             streams = {} if key is None or "rngs" not in takes else {"rngs": nnx.Rngs(stream(key, "rngs"))}
@@ -83,7 +102,7 @@ def from_nnx(constructor: Callable[[PyTree], PyTree]) -> PureModel:
     return PureModel(with_axes_noted(init, {"/".join(map(str, path)): axes for path, axes in named if axes}), run)
 
 
-def _refuse_writes(before: PyTree, after: PyTree, again: Callable[[PyTree], PyTree]) -> None:
+def _refuse_writes(before: ArrayTree, after: ArrayTree, again: Callable[[ArrayTree], ArrayTree]) -> None:
     """Raises UserError for a parameter that the model itself changes: a step would lose what it wrote.
 
     again: before -> after. It is traced only where a transformation inside the model, such as nnx.remat, returned all
@@ -104,14 +123,15 @@ def _refuse_writes(before: PyTree, after: PyTree, again: Callable[[PyTree], PyTr
             )
 
 
-def _restricted(wanted: PyTree, found: PyTree) -> PyTree:
+def _restricted(wanted: ArrayTree, found: ArrayTree) -> ArrayTree:
     """The entries of `found` that are also in `wanted`: variables that each call creates are not state."""
     if not isinstance(wanted, dict):
         return found
-    return {name: _restricted(wanted[name], found[name]) for name in wanted if name in found}
+    other = entries(found)
+    return {name: _restricted(wanted[name], other[name]) for name in wanted if name in other}
 
 
-def _split(model: Any) -> tuple[Any, Any, Any, Any]:
+def _split(model: nnx.Module) -> tuple[nnx.GraphDef[Any], nnx.State, nnx.State, nnx.State]:
     """(graph, parameters, random streams, everything else)."""
     from flax import nnx
 
@@ -119,7 +139,7 @@ def _split(model: Any) -> tuple[Any, Any, Any, Any]:
     return graph, params, rest[0], rest[1]
 
 
-def _filled(abstract: Any, values: PyTree) -> PyTree:
+def _filled(abstract: nnx.State, values: ArrayTree) -> nnx.State:
     """A copy of an nnx.State with its leaves replaced by `values`."""
     from flax import nnx
 
@@ -130,10 +150,10 @@ def _filled(abstract: Any, values: PyTree) -> PyTree:
     return nnx.from_flat_state([(path, x.replace(new) if hasattr(x, "replace") else new) for (path, x), new in filled])
 
 
-def _stream_values(rngs: PyTree, key: jax.Array | None) -> PyTree:
+def _stream_values(rngs: T, key: jax.Array | None) -> T:
     """Values for a model's random streams: a key from the stream's path in the model, and a count of 0."""
 
-    def value(path: Any, leaf: PyTree) -> jax.Array:
+    def value(path: jax.tree_util.KeyPath, leaf: jax.ShapeDtypeStruct) -> jax.Array:
         if not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             return jnp.zeros(leaf.shape, leaf.dtype)  # the count: each step has a new key, so it starts at 0
         new = stream(required(key), jax.tree_util.keystr(path, simple=True, separator="/"))
@@ -143,7 +163,7 @@ def _stream_values(rngs: PyTree, key: jax.Array | None) -> PyTree:
     return jax.tree.map_with_path(value, rngs)
 
 
-def _normalise_over(model: Any, axis: Any) -> None:
+def _normalise_over(model: nnx.Module, axis: Any) -> None:
     """Makes Flax's batch normalization take the statistics of the global batch, as under all strategies.
 
     axis: the mapped axis over which other devices have the rest of the batch.
@@ -157,10 +177,10 @@ def _normalise_over(model: Any, axis: Any) -> None:
             module.axis_name = axis
 
 
-Run = Callable[..., tuple[PyTree, PyTree]]
+Run = Callable[..., tuple[Any, Mapping[str, ArrayTree]]]  # the `apply` of a module: (y, what has changed)
 
 
-def from_linen(module: Any, example: PyTree) -> PureModel:
+def from_linen(module: nn.Module, example: ArrayTree) -> PureModel:
     """The PureModel of a Linen module. `module`: flax.linen.Module.
 
     `example`: shape and dtype (jax.ShapeDtypeStruct) of the input batch, or a tuple or dictionary of several. The
@@ -174,16 +194,18 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
     inputs, fields = arguments(example), {field.name for field in dataclasses.fields(module)}
     takes = set(parameters(type(module).__call__)) - fields  # Flax accepts it from only one of the two
     # A field is part of the module, so each of its values needs a module of its own.
-    modules = {t: module.clone(**mode(fields, training=t)) for t in (False, True)}
+    modules: dict[bool, Any] = {t: module.clone(**mode(fields, training=t)) for t in (False, True)}
 
-    def boxed(key: jax.Array) -> PyTree:  # with the mesh axes that the model names, as boxes around arrays
+    def boxed(key: jax.Array) -> dict[str, Any]:  # with the mesh axes that the model names, as boxes around arrays
         return modules[True].init(key, *zeros(inputs), **mode(takes, training=True))
 
-    def variables(key: jax.Array) -> PyTree:
+    def variables(key: jax.Array) -> dict[str, ArrayTree]:
         with without_named_axes():
             return nn.meta.unbox(boxed(key))
 
-    def call(values: PyTree, x: PyTree, rngs: dict[str, jax.Array], training: bool) -> tuple[PyTree, PyTree]:
+    def call(
+        values: Mapping[str, ArrayTree], x: ArrayTree, rngs: dict[str, jax.Array], training: bool
+    ) -> tuple[Any, Mapping[str, ArrayTree]]:
         mutable = [name for name in values if name != "params"]  # Linen returns only collections that may change
         flags = mode(takes, training=training)
         with without_named_axes(), nn.intercept_methods(_adapted(sharding_context.current().axis)):
@@ -193,21 +215,21 @@ def from_linen(module: Any, example: PyTree) -> PureModel:
     streams = _streams(call, avals, inputs)
     needed = _needed(call, avals, inputs, streams)
 
-    def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+    def init(key: jax.Array) -> tuple[ArrayTree, ArrayTree]:
         initial = variables(key)  # a module without parameters has no "params"
         return initial.get("params", {}), {name: initial[name] for name in needed}
 
-    def run(params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool) -> Result:
+    def run(params: ArrayTree, model_state: ArrayTree, x: ArrayTree, key: jax.Array | None, training: bool) -> Result:
         # A module may check for a dropout stream before it asks for one.
         names = () if key is None and not streams else ("dropout", *streams)
         rngs = {name: stream(required(key), name) for name in names}
-        y, changed = call({"params": params, **model_state}, x, rngs, training)
-        return y, {**model_state, **changed}
+        y, changed = call({"params": params, **entries(model_state)}, x, rngs, training)
+        return y, {**entries(model_state), **changed}
 
     return PureModel(with_axes_noted(init, _axes(jax.eval_shape(boxed, KEY).get("params", {}))), run)
 
 
-def _axes(boxed: PyTree) -> dict[str, Any]:
+def _axes(boxed: object) -> dict[str, tuple[str | None, ...]]:
     """The mesh axes that a model names, by parameter."""
     from flax import linen as nn
 
@@ -216,7 +238,7 @@ def _axes(boxed: PyTree) -> dict[str, Any]:
     return {jax.tree_util.keystr(path, simple=True, separator="/"): names for path, names in named}
 
 
-def _streams(call: Run, avals: PyTree, inputs: PyTree) -> tuple[str, ...]:
+def _streams(call: Run, avals: Mapping[str, ArrayTree], inputs: ArrayTree) -> tuple[str, ...]:
     """The random streams that a module asks for in training, found by tracing it and adding each missing one."""
     from flax import errors
 
@@ -233,7 +255,7 @@ def _streams(call: Run, avals: PyTree, inputs: PyTree) -> tuple[str, ...]:
             found.append(missing[1])
 
 
-def _needed(call: Run, avals: PyTree, inputs: PyTree, streams: tuple[str, ...]) -> tuple[str, ...]:
+def _needed(call: Run, avals: Mapping[str, ArrayTree], inputs: ArrayTree, streams: tuple[str, ...]) -> tuple[str, ...]:
     """The collections without which a module does not run. Collections that it only sows into are not among them."""
     from flax import errors
 
@@ -247,16 +269,18 @@ def _needed(call: Run, avals: PyTree, inputs: PyTree, streams: tuple[str, ...]) 
     return tuple(found)
 
 
-def _trace(call: Run, avals: PyTree, inputs: PyTree, streams: Any) -> None:
+def _trace(call: Run, avals: Mapping[str, ArrayTree], inputs: ArrayTree, streams: Iterable[str]) -> None:
     rngs = dict.fromkeys(streams, KEY)
     jax.eval_shape(lambda *given: call(*given, training=True), avals, inputs, rngs)
 
 
-def _adapted(axis: Any) -> Callable[..., PyTree]:
+def _adapted(axis: Axis) -> Callable[..., Any]:
     """An interceptor of Flax's layers. axis: the mapped axis over which other devices have the rest of the batch."""
     from flax import linen as nn
 
-    def interceptor(call: Callable[..., PyTree], args: Any, kwargs: Any, context: Any) -> Any:
+    def interceptor(
+        call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], context: nn.module.InterceptorContext
+    ) -> Any:
         layer = context.module
         if context.method_name == "__call__" and isinstance(layer, nn.Dropout):
             return _dropped(layer, call, *args, **kwargs)
@@ -272,8 +296,12 @@ def _adapted(axis: Any) -> Callable[..., PyTree]:
 
 
 def _dropped(
-    layer: Any, call: Callable[..., PyTree], inputs: Any, deterministic: Any = None, rng: Any = None
-) -> PyTree:
+    layer: nn.Dropout,
+    call: Callable[..., jax.Array],
+    inputs: jax.Array,
+    deterministic: bool | None = None,
+    rng: jax.Array | None = None,
+) -> jax.Array:
     """Dropout with a mask that has the sharding of its input. call: Flax's own dropout, which does not shard it."""
     from flax import linen as nn
 
@@ -309,14 +337,14 @@ def without_named_axes() -> Iterator[None]:
         jax.core.Tracer.sharding = sharding  # type: ignore[method-assign]
 
 
-def with_axes_noted(init: Callable[..., PyTree], names: Mapping[str, Any]) -> Callable[..., PyTree]:
+def with_axes_noted(init: Callable[P, T], names: Mapping[str, Iterable[str | None]]) -> Callable[P, T]:
     """`init` with the removed axes attached: path of a parameter -> its axis names."""
     # An attribute survives the wrappers of `init` (`functools.wraps`), so that a report can name the axes.
     init.axes = {path: ", ".join(map(str, axes)) for path, axes in names.items()}  # type: ignore[attr-defined]
     return init
 
 
-def named_axes_sentence(init: Callable[..., PyTree]) -> str:
+def named_axes_sentence(init: Callable[..., object]) -> str:
     """A sentence about the axes that were removed from the model of `init`; "" if none were."""
     axes: dict[str, str] = getattr(init, "axes", {})
     if not axes:

@@ -8,11 +8,11 @@ import functools
 import importlib
 import inspect
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +20,13 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.command_form import with_extra
-from jaxbench.core.workload import KEY, PyTree
+from jaxbench.core.trees import ArrayTree, entries
+from jaxbench.core.workload import KEY
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
+
+T = TypeVar("T")
+Axis = str | tuple[str, ...] | None  # mapped axes
 
 # The arguments that tell a model whether it is trained, and their values in training.
 TRAINING = {
@@ -35,7 +39,7 @@ TRAINING = {
 }
 
 
-Result = tuple[PyTree, PyTree]  # (y, model_state)
+Result = tuple[Any, ArrayTree]  # (y, model_state). Only the model and its loss know what y is
 
 
 @dataclass(frozen=True)
@@ -49,10 +53,10 @@ class PureModel:
     run: (params, model_state, x, key or None, whether it is trained) -> (y, model_state).
     """
 
-    init: Callable[[jax.Array], tuple[PyTree, PyTree]]
-    run: Callable[[PyTree, PyTree, Any, jax.Array | None, bool], Result]
+    init: Callable[[jax.Array], tuple[ArrayTree, ArrayTree]]
+    run: Callable[[Any, Any, Any, jax.Array | None, bool], Result]
 
-    def apply(self, params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None = None) -> Result:
+    def apply(self, params: ArrayTree, model_state: ArrayTree, x: ArrayTree, key: jax.Array | None = None) -> Result:
         """(y, model_state) in training.
 
         x: the argument of the model, which may be a dictionary, or a tuple of several arguments.
@@ -63,14 +67,14 @@ class PureModel:
         """
         return self.run(params, model_state, x, key, True)
 
-    def predict(self, params: PyTree, model_state: PyTree, x: PyTree) -> PyTree:
+    def predict(self, params: ArrayTree, model_state: ArrayTree, x: ArrayTree) -> Any:
         """y in inference: no dropout, running statistics. Random numbers, if any, are the same at each call."""
         # A key even in inference: a model may draw there, too.
         run = either_form(lambda key: self.run(params, model_state, x, key, False))
         return run(jax.random.PRNGKey(0))[0]
 
 
-def either_form(function: Any) -> Callable[..., PyTree]:
+def either_form(function: Callable[..., T]) -> Callable[..., T]:
     """Wraps `function` so that a key given as words (uint32), its last argument, arrives as a typed key.
 
     A typed key is what ``jax.random.key`` returns. `function` gets the words if it works only with them.
@@ -79,7 +83,7 @@ def either_form(function: Any) -> Callable[..., PyTree]:
     # ones an array of numbers.
     words_work: bool | None = None  # None: not known yet
 
-    def call(*arguments: PyTree) -> PyTree:
+    def call(*arguments: Any) -> T:
         nonlocal words_work
         *others, words = arguments
         # Decided at the first call: trying the typed key each time would trace the function twice.
@@ -111,21 +115,21 @@ def stream(key: jax.Array, name: str) -> jax.Array:
     return jax.random.fold_in(key, np.uint32(zlib.crc32(name.encode())))
 
 
-def arguments(x: PyTree) -> tuple[Any, ...]:
+def arguments(x: ArrayTree) -> tuple[ArrayTree, ...]:
     return x if isinstance(x, tuple) else (x,)
 
 
-def zeros(example: PyTree) -> PyTree:
+def zeros(example: T) -> T:
     """Arrays of the shapes and dtypes of a tree of jax.ShapeDtypeStruct."""
     return jax.tree.map(lambda aval: jnp.zeros(aval.shape, aval.dtype), example)
 
 
-def parameters(function: Callable[..., PyTree]) -> dict[str, inspect.Parameter]:
+def parameters(function: Callable[..., object]) -> dict[str, inspect.Parameter]:
     """The parameters of a function by name."""
     return dict(inspect.signature(function).parameters)
 
 
-def mode(names: Any, *, training: bool) -> dict[str, bool]:
+def mode(names: Collection[str], *, training: bool) -> dict[str, Any]:
     """The values of the arguments among `names` that tell a model whether it is trained."""
     return {name: value == training for name, value in TRAINING.items() if name in names}
 
@@ -142,7 +146,7 @@ def library(name: str, package: str) -> ModuleType:
         ) from error
 
 
-def from_functions(init: Callable[[jax.Array], Any], apply: Callable[..., PyTree]) -> PureModel:
+def from_functions(init: Callable[[jax.Array], Any], apply: Callable[..., Any]) -> PureModel:
     """The PureModel of two functions. The signature of `apply` determines the kind of model:
 
     - ``apply(params, x) -> y``, with ``init(key) -> params``
@@ -165,7 +169,7 @@ def from_functions(init: Callable[[jax.Array], Any], apply: Callable[..., PyTree
         )
     stateful, draws = len(positional) == 4, len(positional) > 2
 
-    def run(params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool) -> Result:
+    def run(params: ArrayTree, model_state: ArrayTree, x: ArrayTree, key: jax.Array | None, training: bool) -> Result:
         variables = (params, model_state) if stateful else (params,)
         # By name, because a `train` may stand before it in the signature.
         key_argument = {positional[-1]: required(key)} if draws else {}
@@ -193,11 +197,11 @@ def from_equinox(constructor: Callable[[jax.Array], Any]) -> PureModel:
     # program.
     statics = {training: eqx.nn.inference_mode(static, not training) for training in (False, True)}
 
-    def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+    def init(key: jax.Array) -> tuple[ArrayTree, ArrayTree]:
         trained, other, _ = _parts(eqx, constructor(key))
         return _by_path(trained), _by_path(other)
 
-    def run(params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool) -> Result:
+    def run(params: ArrayTree, model_state: ArrayTree, x: ArrayTree, key: jax.Array | None, training: bool) -> Result:
         model = eqx.combine(_filled(trained, params), _filled(other, model_state), statics[training])
         flags = mode(takes, training=training)
         if key is None or "key" not in takes:
@@ -218,7 +222,7 @@ def _split_like(key: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def _refuse_states(eqx: Any, made: Any) -> None:
-    def stateful(leaf: PyTree) -> bool:
+    def stateful(leaf: object) -> bool:
         return isinstance(leaf, (eqx.nn.State, eqx.nn.StateIndex))
 
     if any(map(stateful, jax.tree.leaves(made, is_leaf=stateful))):
@@ -231,18 +235,18 @@ def _refuse_states(eqx: Any, made: Any) -> None:
 def _parts(eqx: Any, model: Any) -> tuple[Any, Any, Any]:
     """(arrays of floats, other arrays, everything else), each with None in place of the others."""
 
-    def array(leaf: PyTree) -> bool:  # also of a model of shapes, which `eqx.is_array` denies
+    def array(leaf: object) -> bool:  # also of a model of shapes, which `eqx.is_array` denies
         return isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct))
 
     arrays, static = eqx.partition(model, array)
     return *eqx.partition(arrays, lambda leaf: jnp.issubdtype(leaf.dtype, jnp.inexact)), static
 
 
-def _path(path: Any) -> list[str]:
+def _path(path: jax.tree_util.KeyPath) -> list[str]:
     return [jax.tree_util.keystr((part,), simple=True) for part in path]
 
 
-def _by_path(tree: PyTree) -> PyTree:
+def _by_path(tree: object) -> ArrayTree:
     """The arrays of a model as nested dictionaries: {"layers": {"0": {"weight": ...}}}."""
     nested: dict[str, Any] = {}
     for path, leaf in jax.tree.leaves_with_path(tree):
@@ -253,19 +257,19 @@ def _by_path(tree: PyTree) -> PyTree:
     return nested
 
 
-def _filled(abstract: Any, nested: PyTree) -> PyTree:
+def _filled(abstract: T, nested: ArrayTree) -> T:
     """The inverse of `_by_path`: `abstract` with the arrays of `nested`."""
 
-    def found(path: Any, _: Any) -> PyTree:
+    def found(path: jax.tree_util.KeyPath, _: object) -> ArrayTree:
         at = nested
         for name in _path(path):
-            at = at[name]
+            at = entries(at)[name]
         return at
 
     return jax.tree.map_with_path(found, abstract)
 
 
-def from_haiku(function: Any, example: PyTree) -> PureModel:
+def from_haiku(function: Any, example: ArrayTree) -> PureModel:
     """The PureModel of a Haiku function.
 
     `function`: the input batch -> outputs, with Haiku modules; or the result of hk.transform of such a function.
@@ -281,24 +285,24 @@ def from_haiku(function: Any, example: PyTree) -> PureModel:
     function = getattr(getattr(function, "init", function), "_original_fn", function)
     takes, transformed = parameters(function), hk.transform_with_state(function)  # with state, also if it has none
 
-    def init(key: jax.Array) -> tuple[PyTree, PyTree]:
+    def init(key: jax.Array) -> tuple[ArrayTree, ArrayTree]:
         # In training mode: some layers, such as BatchNorm, make their state only there.
         return transformed.init(key, *zeros(arguments(example)), **mode(takes, training=True))
 
-    def run(params: PyTree, model_state: PyTree, x: PyTree, key: jax.Array | None, training: bool) -> Result:
+    def run(params: ArrayTree, model_state: ArrayTree, x: ArrayTree, key: jax.Array | None, training: bool) -> Result:
         with _normalising_over(hk, sharding_context.current().axis):
             return transformed.apply(params, model_state, key, *arguments(x), **mode(takes, training=training))
 
     return PureModel(init, run)
 
 
-def _normalising_over(hk: Any, axis: Any) -> AbstractContextManager[Any]:
+def _normalising_over(hk: Any, axis: Axis) -> AbstractContextManager[object]:
     """A context in which Haiku's batch normalization takes the statistics of the global batch under all strategies.
 
     axis: the mapped axis over which other devices have the rest of the batch.
     """
 
-    def interceptor(call: Callable[..., PyTree], args: Any, kwargs: Any, context: Any) -> Any:
+    def interceptor(call: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], context: Any) -> T:
         layer = context.module  # the function makes a new one at each call, so it can be modified
         normalises = isinstance(layer, hk.BatchNorm) and context.method_name == "__call__"
         if normalises and layer.cross_replica_axis is None:  # else the user chose

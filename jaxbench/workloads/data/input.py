@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from PIL import Image
 
-from jaxbench.core.workload import Batch, Dataset, Field, TrainWorkload
+from jaxbench.core.workload import Batch, Dataset, Field, HostBatch, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.levers import INPUT
 from jaxbench.machine.cores import available_cores
@@ -115,7 +115,7 @@ def open(
     workload: TrainWorkload,
     *,
     batch: int,
-    put: Callable[[Any], Batch],
+    put: Callable[[HostBatch], Batch],
     seed: int,
     data: Dataset | None = None,
 ) -> Feed:

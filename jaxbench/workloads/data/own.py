@@ -14,13 +14,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import discovery
-from jaxbench.core.workload import Dataset, Field, PyTree, TrainWorkload
+from jaxbench.core.workload import Dataset, Field, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.records import reading
 from jaxbench.workloads.data.input import permutation
@@ -44,10 +44,12 @@ def read(workload: TrainWorkload, *, seed: int) -> Dataset:
         data = workload.data() if callable(workload.data) else workload.data
         # A Dataset has both as mappings; other objects may have methods of these names.
         splits = (getattr(data, part, None) for part in ("train", "test"))
-        return data if all(isinstance(arrays, Mapping) for arrays in splits) else _split(workload, data, seed)
+        return (
+            cast(Dataset, data) if all(isinstance(each, Mapping) for each in splits) else _split(workload, data, seed)
+        )
 
 
-def _split(workload: TrainWorkload, data: PyTree, seed: int) -> Dataset:
+def _split(workload: TrainWorkload, data: object, seed: int) -> Dataset:
     """Both splits of data in any form. Raises UserError."""
     name = f"data of {workload.name}"
     # A model may have a field that is called train, and then the dict is one split.
@@ -66,7 +68,7 @@ def _split(workload: TrainWorkload, data: PyTree, seed: int) -> Dataset:
     return Dataset(train, test, name)
 
 
-def _arrays(workload: TrainWorkload, data: PyTree) -> Arrays:
+def _arrays(workload: TrainWorkload, data: object) -> Arrays:
     """One split, or all data, as arrays of the fields' dtypes. Raises UserError."""
     if isinstance(data, Mapping):
         arrays = {name: np.asarray(data[name]) for name in workload.example if name in data}
@@ -78,7 +80,7 @@ def _arrays(workload: TrainWorkload, data: PyTree) -> Arrays:
     return {name: _cast(array, workload.example[name]) for name, array in arrays.items()}
 
 
-def _elements(data: PyTree) -> Iterator[Any]:
+def _elements(data: Any) -> Iterator[object]:
     """Iterates over elements, by index if the data has a length."""
     # A Grain MapDataset repeats forever when iterated, and has None in place of filtered elements.
     if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
@@ -86,7 +88,7 @@ def _elements(data: PyTree) -> Iterator[Any]:
     return iter(data)
 
 
-def _concatenated(workload: TrainWorkload, elements: Iterator[Any]) -> Arrays:
+def _concatenated(workload: TrainWorkload, elements: Iterator[object]) -> Arrays:
     """Concatenates examples or batches. Raises UserError if they do not fit in memory."""
     chunks: list[Arrays] = []
     size = count = 0
@@ -128,7 +130,7 @@ def _batch(workload: TrainWorkload, elements: list[Any]) -> Arrays:
     return made
 
 
-def _require_fields(workload: TrainWorkload, found: Mapping[str, Any], where: str) -> None:
+def _require_fields(workload: TrainWorkload, found: Mapping[str, object], where: str) -> None:
     if missing := sorted(workload.example.keys() - found.keys()):
         raise UserError(f"{where} lack the field '{missing[0]}': they have {', '.join(map(str, found))}.")
 
@@ -170,7 +172,7 @@ def require(workload: TrainWorkload, arrays: Mapping[str, np.ndarray], where: st
             raise UserError(f"'{name}' in {where} holds {wrong}: legal are 0 to {field.classes - 1}.")
 
 
-def hugging_face(folder: str) -> Callable[[], PyTree]:
+def hugging_face(folder: str) -> Callable[[], object]:
     """The `data` of a TrainWorkload: the columns of the dataset in `folder`, as fields of the same names.
 
     Its splits "train" and "test" (or "validation") are used; a single split is divided by the seed. The folder is read
@@ -249,7 +251,7 @@ class Columns(Mapping[str, np.ndarray]):
         return array.to_numpy(zero_copy_only=False).reshape(shape)
 
 
-def _storage(array: PyTree) -> PyTree:
+def _storage(array: Any) -> Any:
     """The storage of an extension type of `datasets`, such as Array2D, or the array itself."""
     return getattr(array, "storage", array)
 

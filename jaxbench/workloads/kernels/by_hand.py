@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
+import jax
 import numpy as np
 from scipy import special
 
-from jaxbench.core.workload import PyTree
-
 Arrays = tuple[np.ndarray, ...]
+Array = TypeVar("Array", np.ndarray, jax.Array)
+Rows = list[list[float]]
 Matrix = list[list[float]]
 KERNEL, STRIDE = 5, 2  # the convolution's
 NODES, COLUMNS, BINS, L2 = 8, 28, 256, 1.0  # a level of a boosted tree, for a table like Higgs
@@ -131,7 +132,7 @@ def level(first: np.ndarray, second: np.ndarray, bins: np.ndarray, node: np.ndar
     return np.asarray(best_gains(*sums), first.dtype)
 
 
-def best_gains(first: Any, second: Any) -> PyTree:
+def best_gains(first: Array, second: Array) -> Array:
     """The best gain of a split, (NODES, COLUMNS), from the sums (NODES, COLUMNS, BINS) of both derivatives.
 
     The arrays may be those of NumPy or of JAX.
@@ -155,11 +156,11 @@ def python_product(a: np.ndarray, b: np.ndarray) -> Callable[[], np.ndarray]:
     return lambda: np.asarray(_times(rows, columns))
 
 
-def python_mlp(*arguments: np.ndarray) -> Callable[[], tuple[Any, ...]]:
+def python_mlp(*arguments: np.ndarray) -> Callable[[], tuple[np.ndarray, ...]]:
     """`mlp`, one multiplication at a time. The same order of results."""
     w1, b1, w2, b2, x, label = (argument.tolist() for argument in arguments)
 
-    def gradients() -> tuple[Any, ...]:
+    def gradients() -> tuple[Rows, list[float], Rows, list[float]]:
         columns1, columns2 = _turned(w1), _turned(w2)
         hidden = [[math.tanh(v + b) for v, b in zip(row, b1, strict=True)] for row in _times(x, columns1)]
         logits = [[v + b for v, b in zip(row, b2, strict=True)] for row in _times(hidden, columns2)]

@@ -27,17 +27,19 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy import special
 
-from jaxbench.core.workload import PyTree
+from jaxbench.core.trees import ArrayTree
 from jaxbench.workloads.cases import ULPS, Array, KernelGrid, KernelWorkload, epsilon, in_place, itemsize
 from jaxbench.workloads.fusion_fence import fenced
 
+P = ParamSpec("P")
+T = TypeVar("T")
 DTYPES = ("float32", "float64")  # what NumPy and STREAM have
 SCALAR = 3.0  # as in STREAM
 PYTHON_MAX = 10**4  # elements, for which a call takes about a millisecond
@@ -56,7 +58,7 @@ class StreamKernel:
 
     arrays: int
     flops: float | None
-    jax: Callable[..., PyTree]
+    jax: Callable[..., ArrayTree]
     numpy: Callable[..., np.ndarray]
     one: bool = False
     roundings: float = 0.0
@@ -171,7 +173,10 @@ ACTIVATIONS = {
 def activation_cases(op: str, dtype: str, elements: int, impls: tuple[str, ...]) -> Iterator[KernelWorkload]:
     """The implementations of one function at one size. Python's numbers are double precision for any `dtype`."""
     activation = ACTIVATIONS[op]
-    prepares: dict[str, Any] = {"python": _in_a_loop(activation.python), "numpy": in_place(activation.numpy)}
+    prepares: dict[str, Callable[..., Callable[[], object]]] = {
+        "python": _in_a_loop(activation.python),
+        "numpy": in_place(activation.numpy),
+    }
     for impl in impls:
         if impl == "python" and elements > PYTHON_MAX:
             continue
@@ -202,10 +207,10 @@ def _in_a_loop(function: Callable[[float], float]) -> Callable[[np.ndarray], Cal
 
 
 # (function of jax.numpy, its operands ...) -> its result
-Do = Callable[..., PyTree]
+Do = Callable[..., jax.Array]  # (operation, operands ...) -> its result
 
 
-def _chain(do: Do, x: PyTree) -> PyTree:
+def _chain(do: Do, x: jax.Array) -> jax.Array:
     x = do(jnp.multiply, x, 1.5)
     x = do(jnp.add, x, 0.5)
     x = do(jnp.maximum, x, -1.0)
@@ -220,7 +225,7 @@ def _chain_answer(x: np.ndarray) -> np.ndarray:
     return 0.25 * np.minimum(np.abs(np.clip(1.5 * x + 0.5, -1, None) ** 2 - 2), 3)
 
 
-def _block(do: Do, x: PyTree, bias: Any) -> PyTree:
+def _block(do: Do, x: jax.Array, bias: jax.Array) -> jax.Array:
     x = do(jnp.add, x, bias)
     inner = do(jnp.multiply, x, x)
     inner = do(jnp.multiply, inner, x)
@@ -250,7 +255,7 @@ class FusionKernel:
     flops: operations per element; None if some are elementary functions.
     """
 
-    function: Callable[..., PyTree]
+    function: Callable[..., jax.Array]
     answer: Callable[..., np.ndarray]
     passes: int
     row_passes: int = 0
@@ -303,16 +308,16 @@ def _numbers_moved(kernel: FusionKernel, arrays_in: tuple[Array, ...], *, stored
     return kernel.passes * full + others + kernel.row_passes * arrays_in[0].shape[0]
 
 
-def direct(function: Callable[..., PyTree], *operands: PyTree) -> PyTree:
+def direct(function: Callable[P, T], *operands: P.args, **named: P.kwargs) -> T:
     """Runs an operation without a barrier."""
-    return function(*operands)
+    return function(*operands, **named)
 
 
-def _with_barriers(function: Callable[..., PyTree], *operands: PyTree) -> PyTree:
+def _with_barriers(function: Callable[..., jax.Array], *operands: jax.Array | float) -> jax.Array:
     """Runs an operation with its array operands and its result in memory. Scalars are compiled in."""
     places = [i for i, operand in enumerate(operands) if isinstance(operand, jax.Array)]
 
-    def operation(*arrays: jax.Array) -> PyTree:
+    def operation(*arrays: jax.Array) -> jax.Array:
         filled = list(operands)
         for place, array in zip(places, arrays, strict=True):
             filled[place] = array
@@ -321,7 +326,7 @@ def _with_barriers(function: Callable[..., PyTree], *operands: PyTree) -> PyTree
     return fenced(operation)(*[operands[i] for i in places])
 
 
-def _compiled(function: Callable[..., PyTree], impl: str) -> Callable[..., PyTree]:
+def _compiled(function: Callable[..., jax.Array], impl: str) -> Callable[..., jax.Array]:
     # "fused" is behind a fence too, or XLA would fuse the kernel with the step around it.
     do = _with_barriers if impl == "barriers" else direct
     return fenced(lambda *arrays: function(do, *arrays))

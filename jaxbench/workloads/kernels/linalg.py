@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
-from jaxbench.core.workload import PyTree
+from jaxbench.core.trees import ArrayTree
 from jaxbench.workloads.cases import Array, KernelGrid, KernelWorkload, epsilon, itemsize
 
 # LAPACK's own tests accept a factorization with a residual below 30 n epsilon, relative to the matrix.
@@ -35,8 +35,8 @@ class Factorisation:
     residuals: (factors in double precision, matrix) -> matrices that should be zero, each relative to 1.
     """
 
-    jax: Callable[[jax.Array], Any]
-    host: tuple[str, Callable[[np.ndarray], Any]]
+    jax: Callable[[jax.Array], ArrayTree]
+    host: tuple[str, Callable[[np.ndarray], ArrayTree]]
     flops: Callable[[int], float] | None
     matrices: int
     residuals: Callable[[Matrices, np.ndarray], Matrices]
@@ -140,7 +140,7 @@ def _wrong(
 ) -> Callable[[Any, tuple[np.ndarray, ...]], int]:
     """Counts the entries of the residuals above `limit`, NaN included."""
 
-    def wrong(result: PyTree, arguments: tuple[np.ndarray, ...]) -> int:
+    def wrong(result: Any, arguments: tuple[np.ndarray, ...]) -> int:
         # The factors are not unique (signs, order of equal values), so their product is compared.
         factors = tuple(np.asarray(factor).astype(np.float64) for factor in result)
         return sum(int(np.sum(~(np.abs(r) <= limit))) for r in residuals(factors, arguments[0]))

@@ -21,7 +21,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench.catalog import published
-from jaxbench.core.workload import PyTree
 from jaxbench.workloads.cases import Array, KernelWorkload, epsilon, itemsize
 
 IMPLS = ("jit", "numpy", "numpy-untiled", "numpy-tiled", "jit-untiled", "jit-tiled")
@@ -146,7 +145,7 @@ def _tolerance(k: int, dtype: str, impl: str) -> float:
     return max(summed, epsilon(RESULT.get(dtype, dtype)))
 
 
-def wrong_rows(result: PyTree, factors: tuple[np.ndarray, ...], tolerance: float) -> int:
+def wrong_rows(result: np.ndarray, factors: tuple[np.ndarray, ...], tolerance: float) -> int:
     """Counts the wrong values in up to CHECKED_ROWS evenly spaced rows of A B."""
     a, b = (x.reshape(-1, *x.shape[-2:]) for x in factors)
     batch, m, _ = a.shape

@@ -21,7 +21,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.workload import PyTree
 from jaxbench.workloads import data
 from jaxbench.workloads.cases import Array, KernelWorkload
 from jaxbench.workloads.data import text
@@ -32,7 +31,7 @@ SEEDS = 3  # the number of steps to a target varies with the seed, and Student's
 MOMENTUM = 0.9
 STEPS = 2000  # limit for reaching the target
 EVALUATED = 350  # test rows, of about 360 of the digits
-Parameters = tuple[Any, ...]
+Parameters = tuple[Any, ...]  # arrays of NumPy or of JAX
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +43,7 @@ class Recipe:
     """
 
     job: str
-    numpy: tuple[Callable[..., PyTree], Callable[..., PyTree]]
+    numpy: tuple[Callable[..., np.ndarray], Callable[..., tuple[np.ndarray, ...]]]
     jax: Callable[..., jax.Array]
     data: Callable[[], Sequence[np.ndarray]]
     rows: int
@@ -185,18 +184,25 @@ def _by_hand(recipe: Recipe, *arrays: np.ndarray) -> Callable[[], np.ndarray]:
 
 
 @functools.cache
-def _programs(op: str) -> tuple[Callable[..., PyTree], Callable[..., PyTree]]:
+def _programs(op: str) -> tuple[jax.stages.Wrapped, jax.stages.Wrapped]:
     """The update and the accuracy, jitted once in a process, so every round uses the same programs."""
     recipe = RECIPES[op]
     gradients = versus.gradients(recipe.jax, recipe.parameters)
 
-    def update(parameters: Parameters, speed: Parameters, x: PyTree, label: Any, batches: PyTree, step: Any) -> PyTree:
+    def update(
+        parameters: Parameters,
+        speed: Parameters,
+        x: jax.Array,
+        label: jax.Array,
+        batches: jax.Array,
+        step: jax.Array,
+    ) -> tuple[Parameters, Parameters]:
         rows = batches[step]
         found = gradients(*parameters, x[rows], label[rows])
         speed = jax.tree.map(lambda v, g: MOMENTUM * v + g, speed, found)
         return jax.tree.map(lambda p, v: p - recipe.rate * v, parameters, speed), speed
 
-    def accuracy(parameters: Parameters, test: Any, answers: Any) -> jax.Array:
+    def accuracy(parameters: Parameters, test: jax.Array, answers: jax.Array) -> jax.Array:
         return jnp.mean(recipe.jax(*parameters, test).argmax(1) == answers)
 
     return jax.jit(update), jax.jit(accuracy)

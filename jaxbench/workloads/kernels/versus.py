@@ -18,17 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.workload import PyTree
+from jaxbench.core.trees import ArrayTree
 from jaxbench.workloads.cases import Array, KernelWorkload
 from jaxbench.workloads.flops import conv2d, dense, training
 from jaxbench.workloads.kernels import by_hand
 
+T = TypeVar("T")
 WAITED, START = PARTS = ("waited", "start")  # analysis/case_comparisons.py reads these names
 IMPLS = ("python", "numpy", "jit", "jit+copies", *PARTS)
 DTYPES = ("float32",)
@@ -46,9 +47,9 @@ class Routine:
     """One job. arrays: rows -> its arguments. flops: of one row. products: whether it has products, which XLA may round
     to fewer bits."""
 
-    jax: Callable[..., PyTree]
-    numpy: Callable[..., PyTree]
-    python: Callable[..., Callable[[], PyTree]] | None = None
+    jax: Callable[..., ArrayTree]
+    numpy: Callable[..., ArrayTree]
+    python: Callable[..., Callable[[], object]] | None = None
     arrays: Callable[[int], tuple[Array, ...]]
     flops: float | None
     products: bool = True
@@ -68,11 +69,11 @@ def _loss(logits: jax.Array, label: jax.Array) -> jax.Array:
     return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), label[:, None], axis=1))
 
 
-def mlp_logits(w1: Any, b1: Any, w2: Any, b2: Any, x: PyTree) -> jax.Array:
+def mlp_logits(w1: jax.Array, b1: jax.Array, w2: jax.Array, b2: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.tanh(x @ w1 + b1) @ w2 + b2
 
 
-def cnn_logits(kernel: Any, w: Any, x: PyTree) -> jax.Array:
+def cnn_logits(kernel: jax.Array, w: jax.Array, x: jax.Array) -> jax.Array:
     # A product of patches, as in NumPy: kernels are timed in a call that is not inlined (fusion_fence.py), where XLA's
     # CPU is slow at the gradient of a convolution's kernel.
     ends, places = by_hand.STRIDE * OUTPUT, range(by_hand.KERNEL)
@@ -81,8 +82,10 @@ def cnn_logits(kernel: Any, w: Any, x: PyTree) -> jax.Array:
     return jnp.tanh(hidden).reshape(len(x), -1) @ w
 
 
-def lstm_logits(embedding: Any, wx: Any, wh: Any, b: PyTree, w: Any, tokens: Any) -> jax.Array:
-    def position(state: tuple[PyTree, PyTree], x: jax.Array) -> tuple[tuple[PyTree, PyTree], None]:
+def lstm_logits(
+    embedding: jax.Array, wx: jax.Array, wh: jax.Array, b: jax.Array, w: jax.Array, tokens: jax.Array
+) -> jax.Array:
+    def position(state: tuple[jax.Array, jax.Array], x: jax.Array) -> tuple[tuple[jax.Array, jax.Array], None]:
         h, c = state
         i, f, g, o = jnp.split(x + h @ wh, 4, axis=1)
         c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
@@ -94,7 +97,7 @@ def lstm_logits(embedding: Any, wx: Any, wh: Any, b: PyTree, w: Any, tokens: Any
     return h @ w
 
 
-def gradients(logits: Callable[..., jax.Array], parameters: int) -> Callable[..., PyTree]:
+def gradients(logits: Callable[..., jax.Array], parameters: int) -> Callable[..., tuple[jax.Array, ...]]:
     """(*parameters, inputs, labels) -> the gradient of the mean cross-entropy with respect to each parameter."""
     return jax.grad(lambda *a: _loss(logits(*a[:-1]), a[-1]), argnums=tuple(range(parameters)))
 
@@ -224,26 +227,26 @@ def cases(op: str, dtype: str, rows: int, impls: tuple[str, ...] = IMPLS) -> Ite
         )
 
 
-def _little(job: Routine) -> Callable[..., PyTree]:
+def _little(job: Routine) -> Callable[..., tuple[jax.Array, ...]]:
     """The program of "start": arrays -> a tuple with one number of an argument for each result of the job."""
     # As many results, because each result costs time at the end of a call.
     return lambda *arrays: tuple(array.ravel()[0] for array in arrays[: max(1, job.parameters)])
 
 
-def _with_copies(function: Callable[..., PyTree]) -> Callable[..., Callable[[], PyTree]]:
+def _with_copies(function: Callable[..., T]) -> Callable[..., Callable[[], T]]:
     """Calls with arguments on the host; the result is fetched to the host."""
 
-    def prepare(*arrays: jax.Array) -> Callable[[], PyTree]:
+    def prepare(*arrays: jax.Array) -> Callable[[], T]:
         compiled, at_host = jax.jit(function), [np.asarray(array) for array in arrays]
         return lambda: jax.device_get(compiled(*at_host))
 
     return prepare
 
 
-def _waited_for(function: Callable[..., PyTree]) -> Callable[..., Callable[[], PyTree]]:
+def _waited_for(function: Callable[..., T]) -> Callable[..., Callable[[], T]]:
     """Calls with arguments on the device. Each call waits for its result."""
 
-    def prepare(*arrays: jax.Array) -> Callable[[], PyTree]:
+    def prepare(*arrays: jax.Array) -> Callable[[], T]:
         # "start" uses one number of each argument, and must still receive all of them.
         compiled = jax.jit(function, keep_unused=True)
         return lambda: jax.block_until_ready(compiled(*arrays))

@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax.lax import PrecisionLike
 
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.machine.start import traced_for
@@ -60,7 +61,7 @@ def conv(
     )
 
 
-def _product(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: Any, **others: Any) -> jax.Array:
+def _product(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: object, **others: Any) -> jax.Array:
     """A 1x1 convolution without padding as a matrix product. x: (B, H, W, C), kernel: (1, 1, C, outputs).
 
     There is no forward mode.
@@ -75,16 +76,20 @@ def _product(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: A
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _at_each_pixel(x: jax.Array, matrix: jax.Array, precision: Any) -> jax.Array:
+def _at_each_pixel(x: jax.Array, matrix: jax.Array, precision: PrecisionLike) -> jax.Array:
     """The product of (B, H, W, C) and (C, outputs)."""
     return jnp.einsum("bhwc,co->bhwo", x, matrix, precision=precision)
 
 
-def _at_each_pixel_forward(x: jax.Array, matrix: jax.Array, precision: Any) -> Any:
+def _at_each_pixel_forward(
+    x: jax.Array, matrix: jax.Array, precision: PrecisionLike
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     return _at_each_pixel(x, matrix, precision), (x, matrix)
 
 
-def _at_each_pixel_backward(precision: Any, residuals: tuple[jax.Array, jax.Array], d_y: jax.Array) -> Any:
+def _at_each_pixel_backward(
+    precision: PrecisionLike, residuals: tuple[jax.Array, jax.Array], d_y: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     x, matrix = residuals
     d_x = jnp.einsum("bhwo,co->bhwc", d_y, matrix, precision=precision)
     sharding = jax.typeof(matrix).sharding if any(jax.typeof(x).sharding.spec) else None
@@ -100,7 +105,9 @@ def _at_each_pixel_backward(precision: Any, residuals: tuple[jax.Array, jax.Arra
 _at_each_pixel.defvjp(_at_each_pixel_forward, _at_each_pixel_backward)
 
 
-def convolution(x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: Any, **others: Any) -> jax.Array:
+def convolution(
+    x: jax.Array, kernel: jax.Array, strides: Sequence[int], padding: Sequence[tuple[int, int]], **others: Any
+) -> jax.Array:
     """`jax.lax.conv_general_dilated`, rewritten in two cases that are slow on XLA's CPU backend.
 
     The rewritten cases have no forward mode.

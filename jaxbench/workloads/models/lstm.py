@@ -10,11 +10,10 @@ Axes: P devices, B examples of each, T positions, D embedding width, H state wid
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from jax.typing import DTypeLike
 from ml_collections import ConfigDict
 
 from jaxbench.errors import present
@@ -22,6 +21,8 @@ from jaxbench.workloads.flops import dense
 from jaxbench.workloads.models.sharded_layers import by_device, copies, join, rows, split
 
 VOCAB = 256  # bytes
+Gates = tuple[jax.Array, jax.Array, jax.Array, jax.Array]  # input, forget, cell and output
+Residuals = tuple[jax.Array, jax.Array, Gates, jax.Array]  # states, cells, gates, kernel
 
 
 class LSTM(nnx.Module):
@@ -60,9 +61,11 @@ def _states(inputs_TPBG: jax.Array, bias_P1G: jax.Array, kernel_PHG: jax.Array) 
     return _forward(inputs_TPBG, bias_P1G, kernel_PHG)[0]
 
 
-def _forward(inputs_TPBG: jax.Array, bias_P1G: jax.Array, kernel_PHG: jax.Array) -> tuple[jax.Array, tuple[Any, ...]]:
+def _forward(inputs_TPBG: jax.Array, bias_P1G: jax.Array, kernel_PHG: jax.Array) -> tuple[jax.Array, Residuals]:
     # The gates are stored too: a backward pass that computes them again would repeat the loop's products.
-    def step(carry: tuple[jax.Array, jax.Array], inputs_PBG: jax.Array) -> tuple[Any, Any]:
+    def step(
+        carry: tuple[jax.Array, jax.Array], inputs_PBG: jax.Array
+    ) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array, Gates]]:
         state_PBH, cell_PBH = carry
         gates_PBG = inputs_PBG + bias_P1G + by_device(jnp.matmul, state_PBH, kernel_PHG)
         i, f, g, o = jnp.split(gates_PBG, 4, axis=-1)
@@ -76,11 +79,13 @@ def _forward(inputs_TPBG: jax.Array, bias_P1G: jax.Array, kernel_PHG: jax.Array)
     return states_TPBH, (states_TPBH, cells_TPBH, gates, kernel_PHG)
 
 
-def _backward(residuals: tuple[Any, ...], d_states_TPBH: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _backward(residuals: Residuals, d_states_TPBH: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     states_TPBH, cells_TPBH, gates, kernel_PHG = residuals
     transposed_PGH = jnp.swapaxes(kernel_PHG, 1, 2)  # once, outside the loop
 
-    def step(carry: tuple[jax.Array, jax.Array], at: tuple[Any, ...]) -> tuple[Any, jax.Array]:
+    def step(
+        carry: tuple[jax.Array, jax.Array], at: tuple[jax.Array, Gates, jax.Array, jax.Array]
+    ) -> tuple[tuple[jax.Array, jax.Array], jax.Array]:
         d_state_PBH, d_cell_PBH = carry
         above_PBH, (i, f, g, o), cell_PBH, before_PBH = at
         d_state_PBH = d_state_PBH + above_PBH
@@ -117,7 +122,7 @@ def _shifted(x_T: jax.Array) -> jax.Array:
     return jnp.concatenate([jnp.zeros_like(x_T[:1]), x_T[:-1]])
 
 
-def _open_forget_gates(key: jax.Array, shape: tuple[int, ...], dtype: Any, **_: Any) -> jax.Array:
+def _open_forget_gates(key: jax.Array, shape: tuple[int, ...], dtype: DTypeLike, **_: object) -> jax.Array:
     """The initial bias: 1 for the forget gates, so a state lasts at first (Jozefowicz et al., ICML 2015)."""
     width = shape[0] // 4
     return jnp.zeros(shape, dtype).at[width : 2 * width].set(1)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -27,14 +27,16 @@ import numpy as np
 import optax
 from jax.sharding import PartitionSpec
 
-from jaxbench.core.workload import KEY, Batch, Dataset, Field, Metrics, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import KEY, Batch, Dataset, Field, Metrics, TrainWorkload
 from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.workloads.data.input import permutation
 
 SENT = "sums"  # the part of the parameters that has the gradients which devices reduce
 
-State = PyTree
-Sums = dict[str, Any]
+State = TypeVar("State")  # a tree of arrays, into which only its algorithm looks
+Sums = dict[str, jax.Array]
+Params = dict[str, dict[str, jax.Array]]  # {"state": a state that is a dictionary, "sums": the last sums}
 COLUMNS = 28  # of Higgs
 DRAWN, DRAWN_ROWS = "higgs_like", 81_920  # 65,536 = 2^16 to train on, and a fifth to test on
 TEST_SHARE = 0.2
@@ -66,13 +68,15 @@ def from_sums(
         _require_loss(name, sums)
         return {key: value for key, value in sums.items() if key != "loss"}
 
-    def first(key: jax.Array) -> tuple[PyTree, PyTree]:
+    def first(key: jax.Array) -> tuple[dict[str, ArrayTree], ArrayTree]:
         state = init(key)
         # The sums stand among the parameters so that their gradients, the new sums, are what strategies reduce.
         sums = jax.tree.map(lambda x: jnp.zeros(x.shape, jnp.float32), shapes(state))
         return {"state": state, SENT: sums}, {}
 
-    def loss(params: PyTree, model_state: PyTree, rows: Batch, key: jax.Array) -> tuple[jax.Array, tuple[Any, Metrics]]:
+    def loss(
+        params: dict[str, Any], model_state: ArrayTree, rows: Batch, key: jax.Array
+    ) -> tuple[jax.Array, tuple[ArrayTree, Metrics]]:
         count = len(next(iter(rows.values())))
         # `update` makes the next state from the sums, so the state itself needs no gradient.
         state = jax.lax.stop_gradient(params["state"])
@@ -93,17 +97,17 @@ def from_sums(
 
 
 @jax.custom_vjp
-def _with_gradient(probe: PyTree, gradient: PyTree) -> jax.Array:
+def _with_gradient(probe: ArrayTree, gradient: ArrayTree) -> jax.Array:
     """Zero, with `gradient` as its gradient with respect to `probe`."""
     # So the result of `local` arrives where a gradient would, and nothing is differentiated to get it.
     return jnp.zeros(())
 
 
-def _forward(probe: PyTree, gradient: PyTree) -> tuple[jax.Array, PyTree]:
+def _forward(probe: ArrayTree, gradient: ArrayTree) -> tuple[jax.Array, ArrayTree]:
     return jnp.zeros(()), gradient
 
 
-def _backward(gradient: PyTree, scale: jax.Array) -> tuple[PyTree, PyTree]:
+def _backward(gradient: ArrayTree, scale: jax.Array) -> tuple[ArrayTree, ArrayTree]:
     # scale: that of the loss (float16), which the optimizer divides out of every gradient.
     return jax.tree.map(lambda x: x * scale, gradient), jax.tree.map(jnp.zeros_like, gradient)
 
@@ -124,7 +128,9 @@ def _updating(name: str, update: Callable[[State, Sums], State], first: State) -
     """The optimizer that applies `update`: it adds to each parameter the difference from its next value."""
     expected = _described(first)
 
-    def change(grads: PyTree, opt_state: PyTree, params: PyTree | None = None) -> tuple[PyTree, PyTree]:
+    def change(
+        grads: dict[str, Sums], opt_state: ArrayTree, params: dict[str, State] | None = None
+    ) -> tuple[dict[str, ArrayTree], ArrayTree]:
         params = present(params)
         state = update(params["state"], grads[SENT])
         if _described(state) != expected:
@@ -146,7 +152,7 @@ def _described(state: State) -> str:
     return ", ".join(f"{path} {jnp.result_type(leaf)} {jnp.shape(leaf)}" for path, leaf in named) or "no arrays"
 
 
-def _require_loss(name: str, sums: Any) -> None:
+def _require_loss(name: str, sums: object) -> None:
     if not (isinstance(sums, dict) and len(sums) > 1 and "loss" in sums and sums["loss"].shape == ()):
         found = ", ".join(map(str, sums)) if isinstance(sums, dict) else type(sums).__name__
         raise UserError(

@@ -24,7 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.workload import Batch, Dataset, Field, Metrics, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import Batch, Dataset, Field, Metrics, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.workloads.data.input import words
 from jaxbench.workloads.sums import adapt, trees
@@ -55,7 +56,7 @@ def local(of: trees.TreeSettings, state: trees.State, rows: Batch) -> dict[str, 
 
 
 def update(
-    of: trees.TreeSettings, tried: int, state: trees.State, sums: dict[str, jax.Array], seed: Any = 0
+    of: trees.TreeSettings, tried: int, state: trees.State, sums: dict[str, jax.Array], seed: jax.Array | int = 0
 ) -> trees.State:
     """Grows a level of every tree. tried: the number of columns that may split a node.
 
@@ -149,7 +150,7 @@ def share(of: Forest, state: State, bins_RC: jax.Array) -> jax.Array:
     return sum_R / (of.at_once * jnp.maximum(state["count"], 1))
 
 
-def evaluate(of: Forest, params: PyTree, model_state: PyTree, rows: Batch) -> Metrics:
+def evaluate(of: Forest, params: dict[str, trees.State], model_state: ArrayTree, rows: Batch) -> Metrics:
     share_R, target_R = share(of, params["state"], rows["row"][:, :-1]), rows["row"][:, -1].astype(jnp.float32)
     right_R = (share_R > 0.5) == (target_R > 0.5)
     return {"loss": jnp.mean((share_R - target_R) ** 2), "accuracy": jnp.mean(right_R.astype(jnp.float32))}

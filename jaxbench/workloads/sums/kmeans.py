@@ -9,13 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.workload import Batch, Dataset, Field, Metrics, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import Batch, Dataset, Field, Metrics, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.machine.start import traced_for
 from jaxbench.workloads.data.input import permutation, words
 from jaxbench.workloads.sums import adapt
-from jaxbench.workloads.sums.adapt import from_sums
+from jaxbench.workloads.sums.adapt import Params, from_sums
 
+Pair = tuple[jax.Array, jax.Array]
 SPREAD = 4.0  # standard deviation of the drawn clusters' centers; that of their rows is 1
 
 
@@ -38,7 +40,7 @@ def nearest(centers_KC: jax.Array, x_RC: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def _smallest(squared_KR: jax.Array) -> tuple[jax.Array, jax.Array]:
-    def closer(best: tuple[jax.Array, jax.Array], center: tuple[jax.Array, jax.Array]) -> tuple[PyTree, None]:
+    def closer(best: Pair, center: Pair) -> tuple[Pair, None]:
         (smallest_R, which_R), (number, squared_R) = best, center
         is_closer_R = squared_R < smallest_R
         return (jnp.where(is_closer_R, squared_R, smallest_R), jnp.where(is_closer_R, number, which_R)), None
@@ -100,7 +102,7 @@ def training(name: str, table: adapt.Table, *, clusters: int, seed: int) -> Trai
     mean_C = rows.mean(axis=0)
     variance = float(np.mean(np.sum((rows - mean_C) ** 2, axis=1, dtype=np.float64)))
 
-    def evaluate(params: PyTree, model_state: PyTree, batch: Batch) -> Metrics:
+    def evaluate(params: Params, model_state: ArrayTree, batch: Batch) -> Metrics:
         inertia = jnp.mean(nearest(params["state"]["centers"], batch["row"])[0])
         return {"loss": inertia, "accuracy": 1 - inertia / variance}
 

@@ -13,10 +13,11 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxbench.core.workload import Batch, Field, Metrics, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import Batch, Field, Metrics, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.workloads.sums import adapt
-from jaxbench.workloads.sums.adapt import from_sums
+from jaxbench.workloads.sums.adapt import Params, from_sums
 
 Draw = Callable[[jax.Array, int], jax.Array]
 MEMORY = 10  # pairs of differences that L-BFGS keeps: optax's and SciPy's default
@@ -43,7 +44,7 @@ def ridge(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) -> Tr
         penalty = jnp.full(columns + 1, l2).at[-1].set(0.0)  # not of the intercept
         return {"weights": jnp.linalg.solve(sums["xx"] + jnp.diag(penalty), sums["xy"])}
 
-    def evaluate(params: PyTree, model_state: PyTree, rows: Batch) -> Metrics:
+    def evaluate(params: Params, model_state: ArrayTree, rows: Batch) -> Metrics:
         x_RC, y_R = with_intercept(rows["row"])
         found_R = x_RC @ params["state"]["weights"]
         right = jnp.mean((found_R > 0.5) == (y_R > 0.5), dtype=jnp.float32)
@@ -69,7 +70,9 @@ def logistic(name: str, *, columns: int, l2: float, draw: Draw, **facts: Any) ->
     The sum over rows is the gradient, so this is ordinary training: 4 (columns + 1) FLOPs per row.
     """
 
-    def loss(params: PyTree, model_state: PyTree, rows: Batch, key: jax.Array) -> tuple[jax.Array, tuple[Any, Metrics]]:
+    def loss(
+        params: dict[str, jax.Array], model_state: ArrayTree, rows: Batch, key: jax.Array
+    ) -> tuple[jax.Array, tuple[ArrayTree, Metrics]]:
         x_RC, y_R = with_intercept(rows["row"])
         logits_R = x_RC @ params["weights"]
         penalty = l2 * jnp.sum(params["weights"][:-1] ** 2) / 2

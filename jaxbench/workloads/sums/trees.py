@@ -29,7 +29,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxbench.core.workload import Batch, Dataset, Field, Metrics, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import Batch, Dataset, Field, Metrics, TrainWorkload
 from jaxbench.errors import UserError
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.sums import adapt
@@ -213,7 +214,7 @@ def _value(settings: TreeSettings, g: jax.Array, h: jax.Array) -> jax.Array:
     return -settings.rate * g / (h + settings.l2)
 
 
-def _node(state: State, bins_RC: jax.Array, *, levels: int, until: Any) -> jax.Array:
+def _node(state: State, bins_RC: jax.Array, *, levels: int, until: jax.Array | int) -> jax.Array:
     """The node of each row after the first `until` of `levels` levels, counted from the left of its level."""
     node_R = jnp.zeros(len(bins_RC), jnp.int32)
     for level in range(levels):
@@ -349,7 +350,7 @@ def joined_ensemble(state: EnsembleState, growing: EnsembleState, rounds: int) -
     return {"growing": growing, "grown": grown, "count": jnp.minimum(state["count"] + is_grown, rounds)}
 
 
-def ensemble_evaluate(of: Ensemble, params: PyTree, model_state: PyTree, rows: Batch) -> Metrics:
+def ensemble_evaluate(of: Ensemble, params: dict[str, EnsembleState], model_state: ArrayTree, rows: Batch) -> Metrics:
     margin_RO = ensemble_margins(of, params["state"]["grown"], rows["row"][:, :-1])
     target_R = rows["row"][:, -1].astype(jnp.int32)
     found_R = jnp.argmax(margin_RO, axis=1) if of.outputs > 1 else (margin_RO[:, 0] > 0).astype(jnp.int32)
@@ -357,7 +358,7 @@ def ensemble_evaluate(of: Ensemble, params: PyTree, model_state: PyTree, rows: B
     return {"loss": jnp.mean(loss_R), "accuracy": jnp.mean((found_R == target_R).astype(jnp.float32))}
 
 
-def training(name: str, table: adapt.Table, *, rounds: int, seed: int, **tree: PyTree) -> TrainWorkload:
+def training(name: str, table: adapt.Table, *, rounds: int, seed: int, **tree: Any) -> TrainWorkload:
     """The training of boosted trees on a table.
 
     tree: fields of `trees.TreeSettings`, without its columns. seed: of the split. Raises UserError for wrong settings.
