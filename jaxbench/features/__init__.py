@@ -6,7 +6,7 @@ exceptions). These files are found by their names, so that nothing outside the f
 
 settle.py      `settle(config, experiment)`: the strategies, if the feature measures this experiment; it then settles
                the config. Else ()
-plan.py        `points(settings, machine, measures)`: all points of a run of an experiment that is no training, and
+run_points.py  `points(settings, machine, measures)`: all points of a run of an experiment that is no training, and
                sentences on those left out; None for other runs
 points.py      `points(settings, planned)`: further points of a run, for the points that are planned
 references.py  `References(run, points)`: files that the process of one point makes for another (`sweep.workers`)

@@ -215,7 +215,7 @@ class Decoder:
             init=init,
             step=jitted,
             state_sharding=shardings,
-            put=lambda batch: batch,
+            put=dict,
             batch_parts=self.sizes["data"],
             avals=avals,
         )
@@ -366,7 +366,7 @@ def _of_vectors(
         init=jax.jit(first, out_shardings=placed),
         step=jax.jit(lambda state, batch: (mapped(state), {}), donate_argnums=0, out_shardings=(placed, {})),
         state_sharding=placed,
-        put=lambda batch: batch,
+        put=dict,
         batch_parts=on.sizes["data"],
         avals=avals,
     )
@@ -383,7 +383,7 @@ def messages(on: Decoder, *, tiny: bool) -> Program:
 
     def local(arrays: list[jax.Array]) -> list[jax.Array]:
         def body(x: jax.Array, _: None) -> tuple[jax.Array, None]:
-            for _ in range(sums):
+            for _number in range(sums):
                 # The mean of equal numbers is the number itself, so the payload stays finite.
                 x = (jax.lax.psum(x, "tensor") * share).astype(x.dtype)
             return x, None

@@ -94,7 +94,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
     config_lib.settle_batch(config, machine["platform"])
     settings = dataclasses.replace(settings, batch=config.batch)
     measures = str(config.get("measures", ""))
-    planned = (feature.points(settings, machine, measures) for feature in features.providing("plan"))
+    planned = (feature.points(settings, machine, measures) for feature in features.providing("run_points"))
     if (own := next(filter(None, planned), None)) is not None:
         points, left_out = own
         facts = Plan(measures=measures, swept=list(settings.swept), left_out=left_out)

@@ -9,15 +9,17 @@ that reads them is wrong.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 from ml_collections import ConfigDict
 
 from jaxbench.core.program import TrainState
@@ -89,21 +91,21 @@ def single(on: Decoder, device: jax.Device) -> Decoder:
     return Decoder.on(on.workload, [device], {"data": 1, "tensor": 1}, on.batch)
 
 
-def alone(device: jax.Device) -> jax.sharding.Mesh:
-    """A mesh of one device; `jax.set_mesh` of it is the context of one device's programs."""
+def alone(device: jax.Device) -> AbstractContextManager[object]:
+    """The context of programs on one device."""
     return jax.set_mesh(axes.mesh_of([device], {"data": 1, "tensor": 1}))
 
 
-def full_forward(on: Decoder, wanted: Sequence[int]) -> functools.partial[jax.Array]:
+def full_forward(on: Decoder, wanted: Sequence[int]) -> Callable[[Weights, jax.Array], jax.Array]:
     """(weights, text (T,)) -> the logits (wanted, V) of `models.gpt.GPT` at some positions."""
     config = ConfigDict({"preset": "tiny", **vars(on.workload.shape), "attention": "plain"})
     model = from_nnx(partial(gpt.GPT, config))
 
     def run(weights: Weights, text: jax.Array) -> jax.Array:
         logits = model.predict(decoder.as_gpt(weights, on.workload.shape), {}, text[None])
-        return logits[0, jnp.array(wanted)]
+        return jnp.asarray(logits)[0, jnp.array(wanted)]
 
-    return partial(run)
+    return run
 
 
 def judge_step(on: Decoder, built: BuiltStep, right: Reference, key: jax.Array) -> tuple[Verdict, ...]:
@@ -119,8 +121,8 @@ def judge_step(on: Decoder, built: BuiltStep, right: Reference, key: jax.Array) 
             first = built.program.init(key)
             weights, logits = first.params, first.opt_state.logits
             del first  # its cache, before there is another one
-            step, kept = multihost.put((np.int32(0), np.asarray(key)), (on.shardings().step, on.shardings().key))
-            state = TrainState(step, weights, {}, None, kept)
+            counter, kept = (multihost.put(x, NamedSharding(on.mesh, P())) for x in (np.int32(0), np.asarray(key)))
+            state = TrainState(counter, weights, {}, None, kept)
             cache = cache_of(on, right, texts, begin)
             for at in range(begin, begin + CHAINED):
                 state = _forced(on, state, cache, logits, right.tokens[texts, at], at)

@@ -27,7 +27,7 @@ from jaxbench.measure.check import judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
 from jaxbench.measure.compiler import Compiler
 from jaxbench.measure.point import Point
-from jaxbench.measure.recipe import AboutModel, BuiltStep
+from jaxbench.measure.recipe import AboutModel, BuiltStep, Feeding
 from jaxbench.parallel import generation
 from jaxbench.parallel.generation import MESSAGES, PREFILL, SCAN, STEP, TINY, TRIAD, Decoder
 from jaxbench.processes.messages import Fields
@@ -192,8 +192,8 @@ class GenerationSource:
     def fed(self, built: BuiltStep) -> bool:
         return False
 
-    def feed(self, built: BuiltStep) -> object:
-        raise NotImplementedError
+    def feed(self, built: BuiltStep) -> Feeding:
+        raise TypeError("generation has no batches to feed")
 
     def facts(self, workload: object) -> dict[str, float]:
         return {}

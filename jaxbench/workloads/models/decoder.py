@@ -14,11 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
+from jaxbench.core.trees import ArrayTree
 from jaxbench.errors import Unsupported
 from jaxbench.workloads.models.gpt import Dimensions
 
@@ -290,7 +292,7 @@ def attended(q: jax.Array, k: jax.Array, v: jax.Array, places: jax.Array, form: 
 
         mixed: jax.Array = decode_attention.gqa(q[:, 0], k, v, kv_seq_len=lengths)
         return mixed[:, None].astype(q.dtype)
-    implementation = "cudnn" if form.attention == "cudnn" else "xla"
+    implementation: Literal["xla", "cudnn"] = "cudnn" if form.attention == "cudnn" else "xla"
     return jax.nn.dot_product_attention(q, k, v, key_value_seq_lengths=lengths, implementation=implementation)
 
 
@@ -382,7 +384,7 @@ def applied(
     return cache, x + y if form.between else y
 
 
-def as_gpt(weights: Weights, shape: Dimensions) -> dict[str, object]:
+def as_gpt(weights: Weights, shape: Dimensions) -> dict[str, ArrayTree]:
     """The same weights as parameters of `models.gpt.GPT` in float32: its forward pass is the reference."""
 
     def linear(layer: Layer, kernel: jax.Array) -> dict[str, jax.Array]:
@@ -391,7 +393,7 @@ def as_gpt(weights: Weights, shape: Dimensions) -> dict[str, object]:
     def norm(each: Norm) -> dict[str, jax.Array]:
         return {"scale": each.scale} | ({} if each.bias is None else {"bias": each.bias})
 
-    def attention(block: Block) -> dict[str, object]:
+    def attention(block: Block) -> dict[str, ArrayTree]:
         kernel, bias = restored(block.grouped, (0,)), block.grouped.bias
         out = linear(block.out, restored(block.out, (0, 1)))
         if shape.grouped:
@@ -399,19 +401,19 @@ def as_gpt(weights: Weights, shape: Dimensions) -> dict[str, object]:
         turned = {"kernel": jnp.swapaxes(kernel, 1, 2)}  # (D, 3, N, H)
         return {"qkv": turned | ({} if bias is None else {"bias": jnp.swapaxes(bias, 0, 1)}), "out": out}
 
-    def perceptron(block: Block) -> dict[str, object]:
+    def perceptron(block: Block) -> dict[str, ArrayTree]:
         layers = {"up": block.up, "gate": block.gate, "down": block.down}
         return {name: linear(each, restored(each, (0,))) for name, each in layers.items() if each is not None}
 
-    blocks = {
-        number: {
+    blocks: list[dict[str, ArrayTree]] = [
+        {
             "norm_attention": norm(block.norm_attention),
             "attention": attention(block),
             "norm_perceptron": norm(block.norm_perceptron),
             "perceptron": perceptron(block),
         }
-        for number, block in enumerate(weights.blocks)
-    }
+        for block in weights.blocks
+    ]
     return {
         "tokens": restored(weights.tokens, (1,)),
         "positions": weights.positions.astype(jnp.float32),

@@ -17,7 +17,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.core.schema import PointRecord, Verdict
 from jaxbench.errors import UserError
-from jaxbench.features.decode import plan, recipe, settle
+from jaxbench.features.decode import recipe, run_points, settle
 from jaxbench.measure.point import Point
 from jaxbench.parallel import generation
 from jaxbench.parallel.generation import Decoder
@@ -219,14 +219,14 @@ def test_settings_without_effect_are_refused(changes: dict[str, object], message
 def test_the_plan_leaves_out_what_does_not_divide() -> None:
     config = composed(**{"lever.batch": "1,8", "mesh.devices": "1,2,8", "strategy": "all", "explain": "on"})
     settings = config_lib.parse(config, list(generation.STRATEGIES), list(generation.STRATEGIES))
-    points, left_out = plan.points(settings, MACHINE, "decode") or ([], [])
+    points, left_out = run_points.points(settings, MACHINE, "decode") or ([], [])
     steps = [point.point for point in points if not point.explains]
     assert "tensor/strong/8/batch=1" in steps and "data/strong/8/batch=8" in steps
     assert "data/strong/8/batch=1" not in steps and "both/strong/2/batch=8" not in steps
     assert any("a batch of 1 does not divide over 8" in each for each in left_out)
     parts = {point.point.rpartition("/")[2] for point in points if point.explains == "tensor/strong/8/batch=8"}
     assert parts == {"scan", "local", "weights", "products", "messages", "tiny"}
-    assert plan.points(settings, MACHINE, "") is None
+    assert run_points.points(settings, MACHINE, "") is None
 
 
 def test_parameters_are_those_of_the_weights() -> None:
