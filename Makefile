@@ -4,7 +4,8 @@
 
 VENV ?= .venv
 JOBS ?= logical
-known_extras := cuda12 cuda13 tpu target-tpu target-cuda slurm ray tensorboard nvml mimalloc adapters dev
+unlocked := wandb mlflow
+known_extras := cuda12 cuda13 tpu target-tpu target-cuda slurm ray tensorboard nvml mimalloc adapters wandb mlflow dev
 
 comma := ,
 extras := $(subst $(comma), ,$(EXTRAS))
@@ -18,7 +19,7 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
 # special to make or to the shell.
-variables := A ACROSS ARGS B CARD DOCS ENGINE EXP FILTER FROM ID K LAUNCH NAME PRESET QUARTER RUN TABLE TARGET WORKDIR
+variables := A ACROSS ARGS B CARD DOCS ENGINE EXP FILTER FROM ID K LAUNCH NAME OF PRESET QUARTER RUN TABLE TARGET WORKDIR
 $(foreach name,$(variables),$(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
 export $(variables) JOBS PYTHON VENV
 export VARIABLES := $(variables) JOBS PYTHON VENV
@@ -27,7 +28,7 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run forecast advise try train launch new machine first-run paper gallery report compare ab audit calibrate baseline check card cards repro doctor list env test test-all test-cluster test-targets lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
+.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare ab audit calibrate baseline check card cards repro doctor cache list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -92,11 +93,17 @@ cards: $(runtime)  ## show all cards as one table and one figure: make cards FIL
 repro: $(runtime)  ## measure a card again: is the result within 20 %? make repro CARD=cards/....json
 	@$(app) repro --card="$$CARD" $(if $(WORKDIR),--workdir="$$WORKDIR")
 
+figures: $(develop)  ## draw every committed figure again from its records, and say which can be read without their page
+	@exec "$$VENV/bin/python" -c "$$WITH_ARGS" benchmarks.figures --draw
+
 doctor: $(runtime)  ## is this machine fit to measure on?
 	@$(app) doctor
 
-list: $(runtime)  ## list the experiments and presets
-	@$(app) list
+cache: $(runtime)  ## show the compiled programs that are kept; ARGS=--clear removes them
+	@$(app) cache
+
+list: $(runtime)  ## list the experiments and presets: make list, or OF=strategies|levers|targets|papers|templates
+	@$(app) list $(if $(OF),"$$OF")
 
 # `-m ""` overrides the `-m "not full"` of pyproject.toml.
 test: $(develop)  ## test every guarantee once, in a few minutes; K=word: all tests with this word in their name
@@ -118,6 +125,11 @@ lint: $(develop)  ## run ruff and the type checker
 	"$$VENV/bin/ruff" format --check .
 	"$$VENV/bin/mypy" jaxbench
 
+test-trackers:  ## test jb.log with Weights & Biases, MLflow, TensorBoard and trackio, in a separate environment
+	@$(MAKE) --no-print-directory env VENV="$(VENV)-trackers"
+	"$$VENV-trackers/bin/python" -m pip install --quiet --editable ".[trackers]"
+	@$(MAKE) --no-print-directory test VENV="$(VENV)-trackers" K=tracker ARGS="-rs tests/features/exports/test_trackers.py"
+
 peers: $(runtime)  ## compare kernels and training steps with NumPy, PyTorch and Keras (installs the latter two)
 	"$$VENV/bin/python" -m pip install --quiet --editable ".[peers]"
 	@"$$VENV/bin/python" -m benchmarks.kernel_peers
@@ -125,7 +137,7 @@ peers: $(runtime)  ## compare kernels and training steps with NumPy, PyTorch and
 
 lock:  ## pin every dependency again (needs uv); ARGS=--upgrade takes the newest versions
 	@command -v uv >/dev/null || { echo "make lock needs uv: install it first." >&2; exit 1; }
-	uv pip compile --quiet --universal --python-version 3.11 $(addprefix --extra ,$(known_extras)) --no-header --no-annotate \
+	uv pip compile --quiet --universal --python-version 3.11 $(addprefix --extra ,$(filter-out $(unlocked),$(known_extras))) --no-header --no-annotate \
 	  $(ARGS) --output-file requirements.lock pyproject.toml
 
 clean:  ## remove caches and builds; keep the environment and results/
@@ -138,7 +150,7 @@ ci:  ## run everything that continuous integration runs
 help:  ## this list
 	@echo "make run EXP=cnn [PRESET=auto|smoke|paper] [WORKDIR=dir] [ARGS=\"--config.a.b=v ...\"]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|slurm|ray|tensorboard|nvml|mimalloc|adapters, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
+	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|slurm|ray|tensorboard|wandb|mlflow|nvml|mimalloc|adapters, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
 	@echo "Under make any non-zero exit code becomes 2; in CI call jaxbench directly."
 
 need-exp:

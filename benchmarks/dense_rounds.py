@@ -159,7 +159,7 @@ def _run(
         without = bool(out) and all(timing.enough(len(of), (str(n % sets) for n in of)) for of in left.values())
         left = left if without else values
         times = Times(POINTS, left, workers, now - begun)
-        found = looks.judge(POINTS, times, sets=sets, budget_s=budget_s)
+        found = looks.look_at(POINTS, times, sets=sets, budget_s=budget_s)
         if found.ended:
             return times, found, without
         visits = found.visits

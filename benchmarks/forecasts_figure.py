@@ -46,8 +46,11 @@ def draw(families: Sequence[Family]) -> Figure:
             names.append(f"{project} ({len(some)})")
         if family.band[1] < math.inf:
             rows = first - 0.4, len(names) - 0.6
-            axes.fill_betweenx(rows, *family.band, color=colour, alpha=0.15, linewidth=0, zorder=1)
+            # Two strokes and not an area: a wide band would swallow its marks.
+            axes.vlines(family.band, *rows, color=colour, linewidth=1.4, zorder=1)
+            axes.hlines([sum(rows) / 2], *family.band, color=colour, linewidth=0.5, linestyle=":", zorder=1)
     axes.set_xscale("log")
+    axes.set_xlim(_TICKS[0], _TICKS[-1])
     axes.set_xticks(_TICKS)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -61,11 +64,12 @@ def draw(families: Sequence[Family]) -> Figure:
     ]  # fmt: skip
     notes = [
         "a mark: one published run; right of 1 it was slower than forecast; in brackets: the number of runs",
-        "shaded: where nine in ten further runs of the family of programs are expected; hollow: outside the band from "
-        "the other runs of its family",
+        "between the strokes of a colour: where nine in ten further runs are expected; hollow: outside the strokes",
     ]
     if any(row.bound for family in families for row in family.rows):
         notes.append(
-            "caret: kernels are so short that the forecast is a bound: such a run may lie anywhere but left of the band"
+            "small triangle to the right: the forecast is only a bound, so the run may be slower by any factor"
         )
-    return sheet.finish("Forecasts of published training runs", [*handles, marks.guide_handle("equal")], notes)
+    count = sum(len(each.rows) for each in families)
+    title = f"Published step time over its forecast, for {count} training runs"
+    return sheet.finish(title, [*handles, marks.guide_handle("equal")], notes)

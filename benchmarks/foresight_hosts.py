@@ -33,7 +33,7 @@ from jaxbench.analysis.quantities import interval, seconds
 from jaxbench.core.store import RunFolder
 from jaxbench.features.forecast import estimate
 from jaxbench.features.forecast.forecasts import ForecastRecord
-from jaxbench.features.forecast.network import Carded
+from jaxbench.features.forecast.network import MeasuredLinks
 from jaxbench.statistics import bootstrap
 from jaxbench.statistics.bootstrap import Estimate
 
@@ -81,13 +81,13 @@ def _trials(folder: Path) -> list[Trial]:
     if card is None:
         raise SystemExit(f"{folder / machine_profile.NAME} is missing: measure the collectives before the training.")
     trainings = [path.parent for path in sorted(folder.glob("*/records.jsonl")) if path.parent.name != "collectives"]
-    found = [trial for path in trainings for trial in _of(RunFolder(path), folder.name, Carded(card=card))]
+    found = [trial for path in trainings for trial in _of(RunFolder(path), folder.name, MeasuredLinks(profile=card))]
     if not found:
         raise SystemExit(f"{folder} has no training that was measured on 1 and on {HOSTS} devices.")
     return found
 
 
-def _of(run: RunFolder, rate: str, network: Carded) -> list[Trial]:
+def _of(run: RunFolder, rate: str, network: MeasuredLinks) -> list[Trial]:
     """One trial for each strategy and scaling that was measured on both."""
     rows = run_rows.analyse(points.load(run), config=run.config(), spread=bootstrap.read_spread(run.path))
     families: dict[tuple[str, str, str], list[run_rows.Row]] = {}

@@ -56,12 +56,12 @@ from benchmarks.plain_jax_ratios import (
     samples,
     spread,
 )
-from jaxbench.catalog.jax_settings import KEEP_ALL
 from jaxbench.core.store import write_json
 from jaxbench.errors import UserError
 from jaxbench.machine import allocator
 from jaxbench.machine.cores import available_cores
 from jaxbench.machine.manifest import versions
+from jaxbench.machine.program_cache import KEEP_ALL
 from jaxbench.processes.messages import KEEP_MEMORY
 
 # The batch is that of a device, with steps of 5 to 150 ms on a core.

@@ -37,6 +37,8 @@ BEFORE = "8c27c55"
 GOAL = 0.5
 CONDITIONS = ("as found", "with bursts")
 HERE, THERE = "this design", BEFORE
+SHOWN = {THERE: "five process groups in sequence", HERE: "short turns of all process groups"}
+QUIET = {"as found": "quiet machine", "with bursts": "one core busy half of the time"}
 _BURSTS = """
 import random, time
 while True:
@@ -125,12 +127,16 @@ def draw(pairs: Pairs) -> Figure:
             style = dict(color=colour, marker=shape, markersize=5.0, linestyle="none")
             widths = [(pair[design].seconds, 100 * pair[design].half_width(p)) for pair in some for p in points(some)]
             axes.plot(*zip(*widths, strict=True), **style)
-            handles += [marks.style_handle(design, **style)] * (column == 0)
+            handles += [marks.style_handle(SHOWN[design], **style)] * (column == 0)
         runs = [run for pair in some for run in pair.values()]
         axes.set_xlim(0, 1.1 * max(run.seconds for run in runs))
         axes.set_ylim(0, 110 * max(run.half_width(point) for run in runs for point in points(some)))
-        entitle(axes, condition, x="seconds of a run", y="half width of an efficiency, points")
-    return sheet.finish("Precision and time of two designs", handles, ["one mark: an efficiency of a run"])
+        entitle(axes, QUIET.get(condition, condition), x="wall time of a run, s", y="± efficiency, % points")
+    return sheet.finish(
+        "Half width of a 95 % confidence interval by wall time (lower left is better)",
+        handles,
+        ["one mark: one efficiency of one run on two devices; two runs of each design"],
+    )
 
 
 def main() -> int:

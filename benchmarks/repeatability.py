@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.whole_runs import Run, Runs
-from jaxbench.report.drawing import canvas, marks
+from jaxbench.report.drawing import canvas, marks, notes
 from jaxbench.report.drawing.axes import entitle
 from jaxbench.report.drawing.canvas import Sheet
 
@@ -84,8 +84,9 @@ def draw(found: Sequence[Repeated], runs: Sequence[Run]) -> Figure:
             value, lo, hi = (100 * part for part in run.efficiencies[each.point])
             axes.plot([number, number], [lo, hi], color=colour, linewidth=1.2, solid_capstyle="butt")
             axes.plot([number], [value], color=colour, marker=shape, markersize=4.5, linestyle="none")
-        entitle(axes, each.point, x="run", y="efficiency, %")
-    return sheet.finish("The same job again", [marks.guide_handle("mean of all")], ["bar: the 95 % interval of a run"])
+        entitle(axes, notes.display(each.point), x="run", y="efficiency, %")
+    title = f"Efficiency of the same training, measured {len(runs)} times"
+    return sheet.finish(title, [marks.guide_handle("mean of all")], ["bars: 95 % confidence interval of each run"])
 
 
 def main() -> int:

@@ -29,7 +29,7 @@ VERBS = verbs.verbs()  # all are imported: a flag that another verb takes is ref
 OWN_FLAGS = sorted({name for verb in VERBS.values() for name in verb.flags})
 _KINDS = {"bool": "true or false", "float": "a number", "int": "a whole number"}
 # Legal values of flags without a default. That of the others is their default.
-EXAMPLES = {"price_per_hour": "2.5", "processes": "2", "process": "0"}
+EXAMPLES = {"export": "summary,bmf", "price_per_hour": "2.5", "processes": "2", "process": "0"}
 
 
 def parse(argv: list[str]) -> list[str]:
@@ -39,7 +39,7 @@ def parse(argv: list[str]) -> list[str]:
     """
     argv, after = _split(argv)
     if any(re.fullmatch("-h|--?help(full|short|xml)?", word) for word in argv):
-        argv = [argv[0], "help"]
+        argv = [argv[0], "help", *[word for word in argv[1:] if not word.startswith("-")][:1]]
     if "--version" in argv:
         argv = [argv[0], "version"]
     try:

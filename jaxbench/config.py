@@ -37,6 +37,7 @@ SETS, LEAST_SETS = 4, 3
 LIVE_SETS = 6
 BUDGET_S = 32.0  # seconds for rounds: in `make run EXP=cnn` on two cores, all the rest takes longer
 MAX_SEED = 2**32 - 1  # a key has 32 bits; larger seeds repeat the keys of smaller seeds or fail
+CACHED, FRESH = "cached", "fresh"  # of measure.compile
 FIXED = ("experiment", "measures")  # fields that the command line cannot set
 _UNTYPED = {
     type(None): "its default, None, has no type: write config_dict.placeholder(str), for example,",
@@ -199,6 +200,7 @@ class _Measured:
     processes: int | None = setting("measure.processes", AUTO, integer_or_auto(1, 10_000, like=5), mixed=True)
     blocks: int = setting("measure.blocks", 1, integer(1, 1_000))  # timed blocks in each round of a point
     block_s: float = setting("measure.block_s", 0.05, positive)  # the minimum length of a block
+    compile: str = setting("measure.compile", CACHED, one_of(CACHED, FRESH))  # load compiled programs, or compile anew
     allocator: str = setting(
         "measure.allocator", allocators.SYSTEM, allocator
     )  # of the processes that measure, or a library
@@ -392,7 +394,7 @@ def compose(
     own = _own(experiment, module)
     change = "for_training" if training else "tiny" if tiny and getattr(preset, "TINY", False) else ""
     if change and hasattr(module, change):
-        with discovery.explained(module):
+        with discovery.explaining_file(module):
             own = getattr(module, change)(own)
     config = defaults(own.get("measures", ""))
     config.experiment = experiment
@@ -403,7 +405,7 @@ def compose(
             raise UserError(f"experiment '{experiment}' changes the type of a harness field ({error}).") from error
     # A preset that changes the batch means it for every platform.
     own_batches = config.get("batch"), config.get("accelerator_batch")
-    with discovery.explained(preset):
+    with discovery.explaining_file(preset):
         changed = preset.get_config(config)
     if not isinstance(changed, ConfigDict):
         raise UserError(
@@ -414,7 +416,7 @@ def compose(
     return changed.lock()
 
 
-def settle_batch(config: ConfigDict, platform: str) -> None:
+def choose_batch(config: ConfigDict, platform: str) -> None:
     """Sets `batch` to the platform's batch, so that config.json has the measured batch."""
     if platform != "cpu" and config.accelerator_batch:
         config.batch = config.accelerator_batch
@@ -422,7 +424,7 @@ def settle_batch(config: ConfigDict, platform: str) -> None:
 
 
 def _own(experiment: str, module: ModuleType) -> ConfigDict | dict[str, Any]:
-    with discovery.explained(module):
+    with discovery.explaining_file(module):
         own = module.get_config() if hasattr(module, "get_config") else ConfigDict()
     if not isinstance(own, ConfigDict | dict):
         raise UserError(f"get_config() of '{experiment}' returned {type(own).__name__}, not a ConfigDict.")

@@ -82,7 +82,7 @@ def changed(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]
     return get_config
 
 
-def explained(module: ModuleType) -> AbstractContextManager[None]:
+def explaining_file(module: ModuleType) -> AbstractContextManager[None]:
     """A context in which any exception from the module's file becomes a UserError that names the line."""
     return _Explained(Path(getattr(module, "__file__", None) or str(module)))
 

@@ -49,6 +49,7 @@ class Lever(Generic[T]):
     """One lever.
 
     Attributes:
+      about: what it sets, as a clause for `jaxbench list levers`.
       default: the value that leaves the step unchanged.
       values: all legal values, as typed; (): `parse` decides what is legal.
       parse: a typed value -> the value that the program uses. Raises ValueError with the end of a sentence.
@@ -62,6 +63,7 @@ class Lever(Generic[T]):
 
     name: str
     _: KW_ONLY
+    about: str
     default: str
     parse: Callable[[str], T]
     changes: Literal["workload", "program", "feed"]
@@ -162,7 +164,14 @@ def _remat_policy(text: str) -> str:
 
 
 # Rematerialization: the activations that the backward pass recomputes instead of storing them.
-REMAT = Lever("remat", default="none", parse=_remat_policy, changes="workload", view="remat")
+REMAT = Lever(
+    "remat",
+    about="what the backward pass recomputes instead of keeping",
+    default="none",
+    parse=_remat_policy,
+    changes="workload",
+    view="remat",
+)
 
 
 # The lever `compiler`: options with which XLA compiles the step. A value is a set: a name in compiler_options.csv of
@@ -234,6 +243,7 @@ def _compiler_word(word: str) -> Options:
 
 COMPILER = Lever(
     "compiler",
+    about="options with which XLA compiles the step, or a named set; all: every named set",
     default=NO_OPTIONS,
     parse=_compiler_options,
     changes="program",
@@ -272,6 +282,7 @@ def require_platform(levers: Mapping[str, str], platform: str) -> None:
 # The number format of the products in a step. "default" is JAX's: float32 arrays, and products as the platform prefers.
 PRECISION = Lever(
     "precision",
+    about="the number format of the products in a step",
     default="default",
     values=("default", "float32", "tf32", *SIXTEEN_BITS),
     parse=str,
@@ -280,14 +291,29 @@ PRECISION = Lever(
 )
 
 # The number of micro-batches over which a step adds up gradients.
-ACCUMULATE = Lever("accumulate", default="1", parse=whole(1), changes="workload", view="accumulate")
+ACCUMULATE = Lever(
+    "accumulate",
+    about="micro-batches over which a step adds up gradients",
+    default="1",
+    parse=whole(1),
+    changes="workload",
+    view="accumulate",
+)
 
 # Parameters that are not trained: a regular expression for their path, such as "embed|blocks/[0-3]/"; "none": all are.
-FREEZE = Lever("freeze", default="none", parse=str, changes="workload", view="freeze")
+FREEZE = Lever(
+    "freeze",
+    about="parameters that are not trained, as a regular expression of their path",
+    default="none",
+    parse=str,
+    changes="workload",
+    view="freeze",
+)
 
 # Several batch sizes in one run. 0 means ``config.batch``.
 BATCH = Lever(
     "batch",
+    about="several batch sizes in one run; 0: config.batch",
     default="0",
     parse=whole(0),
     changes="feed",
@@ -298,6 +324,7 @@ BATCH = Lever(
 # The whole step, the step without its last phases, or inference.
 PART = Lever(
     "part",
+    about="the whole step, the step without its last phases, or inference",
     default="step",
     values=("step", "forward", "gradient", "local", "inference"),
     parse=str,
@@ -309,6 +336,7 @@ PART = Lever(
 # How the step reaches the devices.
 EXECUTION = Lever(
     "execution",
+    about="how the step reaches the devices",
     default="donated",
     values=("eager", "unfused", "jit", "donated"),
     parse=str,
@@ -337,6 +365,7 @@ def _source(text: str) -> Source:
 
 INPUT = Lever(
     "input",
+    about="where the batch of each step comes from: device, host, or pipeline:2 (prefetched)",
     default="device",
     parse=_source,
     changes="feed",
@@ -362,6 +391,7 @@ def _reduction(text: str) -> Reduction | None:
 
 REDUCTION = Lever(
     "reduction",
+    about="how gradients are averaged over devices",
     default="strategy",
     values=("strategy", *(way + dtype for dtype in ("", ":bfloat16") for way in REDUCTIONS)),
     parse=_reduction,
@@ -371,14 +401,34 @@ REDUCTION = Lever(
 
 # The mesh of the strategy hybrid, "data=2,tensor=4", or all possible meshes. The value stays text, because only the
 # strategies know the axes. A mesh contains commas, so several are separated by semicolons.
-MESH = Lever("mesh", default="strategy", parse=str, changes="program", separator=";", sweeps=(EVERY_MESH,))
+MESH = Lever(
+    "mesh",
+    about="the mesh of the strategy hybrid, such as data=2,tensor=4; all: every possible one",
+    default="strategy",
+    parse=str,
+    changes="program",
+    separator=";",
+    sweeps=(EVERY_MESH,),
+)
 
 # The order of work in a pipeline's stages. `accumulate` sets the number of micro-batches.
-SCHEDULE = Lever("schedule", default="gpipe", values=("gpipe", "1f1b", "interleaved"), parse=str, changes="program")
+SCHEDULE = Lever(
+    "schedule",
+    about="the order of work in the stages of a pipeline",
+    default="gpipe",
+    values=("gpipe", "1f1b", "interleaved"),
+    parse=str,
+    changes="program",
+)
 
 # Splits positions over the axis `tensor`, between the products that it splits.
 SEQUENCE_PARALLEL = Lever(
-    "sequence_parallel", default="off", values=("off", "on"), parse=lambda text: text == "on", changes="program"
+    "sequence_parallel",
+    about="splits positions between the products that tensor parallelism splits",
+    default="off",
+    values=("off", "on"),
+    parse=lambda text: text == "on",
+    changes="program",
 )
 
 
@@ -402,6 +452,7 @@ def _sharing(text: str) -> Sharing:
 
 TRAININGS = Lever(
     "trainings",
+    about="equal trainings at once on the same devices; 2:mps shares an NVIDIA GPU through MPS",
     default="1",
     parse=_sharing,
     changes="feed",
@@ -412,16 +463,49 @@ TRAININGS = Lever(
 # Levers of a decoder that generates (`workloads.generation`). A training has none of them. "auto" is bfloat16 on
 # accelerators, and float32 on CPUs, which convert each number of 16 bits.
 FORMATS = ("auto", "float32", "bfloat16", "int8", "fp8")
-WEIGHT_FORMAT = Lever("weights", default="auto", values=FORMATS, parse=str, changes="workload", view="decode")
-CACHE_FORMAT = Lever("cache", default="auto", values=FORMATS, parse=str, changes="workload", view="decode")
-CACHE_LAYOUT = Lever(
-    "cache_layout", default="heads", values=("heads", "positions", "split"), parse=str, changes="program", view="decode"
+WEIGHT_FORMAT = Lever(
+    "weights",
+    about="of a decoder, the number format of its weights",
+    default="auto",
+    values=FORMATS,
+    parse=str,
+    changes="workload",
+    view="decode",
 )
-CONTEXT = Lever(  # places of the cache; 0: config.context
-    "context", default="0", parse=lambda text: str(whole(0)(text)), changes="feed", view="decode"
+CACHE_FORMAT = Lever(
+    "cache",
+    about="of a decoder, the number format of its cache",
+    default="auto",
+    values=FORMATS,
+    parse=str,
+    changes="workload",
+    view="decode",
+)
+CACHE_LAYOUT = Lever(
+    "cache_layout",
+    about="of a decoder, whether heads or positions come first in its cache, or an array for each layer",
+    default="heads",
+    values=("heads", "positions", "split"),
+    parse=str,
+    changes="program",
+    view="decode",
+)
+CONTEXT = Lever(
+    "context",
+    about="of a decoder, several numbers of places in its cache; 0: config.context",
+    default="0",
+    parse=lambda text: str(whole(0)(text)),
+    changes="feed",
+    view="decode",
 )
 ATTENTION_KERNEL = Lever(
-    "attention", default="xla", values=("xla", "cudnn", "pallas"), parse=str, changes="program", view="decode"
+    "attention",
+    about="of a decoder, what computes the attention to its cache",
+    default="xla",
+    values=("xla", "cudnn", "pallas"),
+    parse=str,
+    changes="program",
+    view="decode",
 )
 OF_GENERATION: dict[str, Lever[str]] = {
     lever.name: lever for lever in (WEIGHT_FORMAT, CACHE_FORMAT, CACHE_LAYOUT, CONTEXT, ATTENTION_KERNEL)

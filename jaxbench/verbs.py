@@ -39,12 +39,21 @@ flags.DEFINE_alias("template", "from")
 flags.DEFINE_string("targets", None, "forecast, advise: absent hardware, several with commas: v5e:16x16,h100:8.")
 flags.DEFINE_string("counts", None, "forecast, advise: device counts: 1,8,64 or 1..1024.")
 flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
-flags.DEFINE_string("a", None, "The reference. compare: a run folder. ab: a commit (ref:main) or settings.")
-flags.DEFINE_string("b", None, "What is judged. compare: a run folder. ab: a commit (ref:HEAD) or settings.")
+flags.DEFINE_string("a", None, "compare: the reference, a run folder. ab: the same, a commit (ref:main) or settings.")
+flags.DEFINE_string("b", None, "compare: what is judged, a run folder. ab: the same, a commit (ref:HEAD) or settings.")
 flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
-flags.DEFINE_float("margin", 0.02, "The largest relative difference that counts as the same: compare, ab; repro (0.2).")
+flags.DEFINE_float(
+    "margin",
+    0.02,
+    "compare, ab: the largest relative difference that counts as the same. repro: as compare, and 0.2 by default.",
+)
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine profile, for its links.")
+flags.DEFINE_string(
+    "export",
+    None,
+    "run, compare, ab, check: formats, with commas: summary, bmf, pytest-benchmark, openmetrics, mlperf.",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +65,7 @@ class Verb:
       group: the heading of the help under which it is listed; see `help.GROUPS`.
       details: a paragraph at the end of the help, about its flags.
       argument: the name of its single argument; "" for none, "..." for any number of words.
-      example: a command with an argument.
+      example: a command with an argument. examples: three complete commands, without "jaxbench".
       flags: the flags that it takes. required: those that it cannot do without.
       configured: whether it takes --config settings of its experiment. refused: kinds of experiment that it does not
         take, by what they measure.
@@ -71,6 +80,7 @@ class Verb:
     details: str = ""
     argument: str = ""
     example: str = ""
+    examples: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     configured: bool = False

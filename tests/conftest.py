@@ -28,6 +28,7 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {UNOPTIMISED}".str
 jax.config.update("jax_traceback_in_locations_limit", 0)
 # Many tests build the same programs anew. Not shared by all processes of pytest: JAX does not write it atomically.
 jax.config.update("jax_compilation_cache_dir", COMPILED)
+os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED  # for runs in this process: no test writes into a user's own cache
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 os.environ["NPROC"] = "16"  # tests run steps without waiting (`jaxbench.core.clock.RUN_AHEAD`)

@@ -14,7 +14,7 @@ MODELS = {**{name: load_experiment(name) for name in config_lib.training_experim
 
 
 def batch(config, platform):
-    config_lib.settle_batch(config, platform)
+    config_lib.choose_batch(config, platform)
     assert config.accelerator_batch == 0  # config.json has one batch, and a repetition uses it on any machine
     return config.batch
 

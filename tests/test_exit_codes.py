@@ -114,6 +114,7 @@ CASES: dict[tuple[str, int], Words] = {
     ("cards", 0): lambda path: ((path / "cards").symlink_to(ROOT / "cards"), ("cards",))[1],
     ("audit", 0): lambda path: ("audit", printed(path, 1000)),
     ("audit", 1): lambda path: ("audit", printed(path, 2000)),
+    ("cache", 0): lambda path: ("cache",),
     ("list", 0): lambda path: ("list",),
     ("version", 0): lambda path: ("version",),
     ("help", 0): lambda path: ("help",),

@@ -223,22 +223,22 @@ def _sentence(fit: AlphaBetaFit) -> str:
 
 
 def communication_s(
-    point: MeasuredPoint, card: MachineProfile | None, workers: Mapping[str, Surroundings] | None = None
+    point: MeasuredPoint, profile: MachineProfile | None, workers: Mapping[str, Surroundings] | None = None
 ) -> float:
     """The seconds of all collectives of one step, one after another; NaN if the profile does not have one of them.
 
-    It is the sum of count x alpha + wire bytes / bus bandwidth (docs/metrics, Communication). card: the machine
+    It is the sum of count x alpha + wire bytes / bus bandwidth (docs/metrics, Communication). profile: the machine
     profile. workers: from the manifest, with the hosts of a point's processes.
     """
-    if point.record is None or card is None:
+    if point.record is None or profile is None:
         return math.nan
     record, hosts = point.record, hosts_of(point, workers or {})
     spread = record.processes, hosts
-    return sum((collective_s(one, record.devices, card, *spread) for one in record.passport.collectives), 0.0)
+    return sum((collective_s(one, record.devices, profile, *spread) for one in record.passport.collectives), 0.0)
 
 
 def collective_s(
-    collective: Collective, devices: int, card: MachineProfile, processes: int = 1, hosts: int = 1
+    collective: Collective, devices: int, profile: MachineProfile, processes: int = 1, hosts: int = 1
 ) -> float:
     """The seconds of all collectives of one kind, for these numbers of devices, processes and hosts. NaN if the profile
     does not have that kind and group."""
@@ -247,15 +247,15 @@ def collective_s(
         return 0.0
     if processes > 1 and group < devices:
         return math.nan  # the record does not show which processes such a group spans
-    link = _whole_mesh_link(_OPS.get(collective.kind, ""), (group, processes, hosts), card)
+    link = _whole_mesh_link(_OPS.get(collective.kind, ""), (group, processes, hosts), profile)
     if link is None or not (collective.wire_bytes and link["bus_bytes_per_s"]):
         return math.nan
     return float(collective.count * link["alpha_s"] + collective.wire_bytes / link["bus_bytes_per_s"])
 
 
-def _whole_mesh_link(op: str, group: tuple[int, int, int], card: MachineProfile) -> LinkFit | None:
+def _whole_mesh_link(op: str, group: tuple[int, int, int], profile: MachineProfile) -> LinkFit | None:
     """The profile's link over a whole mesh of (devices, processes, hosts); float32 if that was measured."""
-    whole = [link for link in card["links"] if link["op"] == op and link_group(link) == group]
+    whole = [link for link in profile["links"] if link["op"] == op and link_group(link) == group]
     # Links along one axis of a grid are left out: the other groups of that axis communicate at the same time.
     whole = [link for link in whole if "x" not in str(link.get("mesh", "")) and link.get("bus_bytes_per_s")]
     return min(whole, key=lambda link: link["dtype"] != "float32", default=None)

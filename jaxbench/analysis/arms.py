@@ -94,7 +94,7 @@ def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Row:
     gain = ratio.under(row.point.examples / baseline.point.examples)
     # A part of a step does less work, so "faster" would say nothing.
     same_part = row.point.levers.get("part") == baseline.point.levers.get("part")
-    verdict, why = judge(row, baseline, gain) if same_part else ("", "")
+    verdict, why = gain_verdict(row, baseline, gain) if same_part else ("", "")
     return dataclasses.replace(row, ratio=ratio, gain=gain, memory_ratio=memory, verdict=verdict, why=why)
 
 
@@ -122,7 +122,7 @@ def _with_latency(row: Row) -> Row:
     return dataclasses.replace(row, p50=percentile(0.5), why_no_p99=why)
 
 
-def judge(row: Row, baseline: Row, gain: Estimate) -> tuple[str, str]:
+def gain_verdict(row: Row, baseline: Row, gain: Estimate) -> tuple[str, str]:
     """(faster | slower | cannot tell, the reason for "cannot tell")."""
     for arm in (row, baseline):
         if arm.point.check_ok is not True:

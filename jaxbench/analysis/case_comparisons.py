@@ -389,7 +389,7 @@ class PublishedVerdict:
         return none if self.why_none else _published_sentence(self)
 
 
-def judge_published(view: str, rows: list[Row], *, manifest: Manifest) -> list[PublishedVerdict]:
+def published_verdicts(view: str, rows: list[Row], *, manifest: Manifest) -> list[PublishedVerdict]:
     """A verdict for each dtype and group of devices with a published series, or one verdict with the reason for none.
 
     Only rows that passed every gate count. Views other than "collectives" have no verdict.

@@ -176,7 +176,7 @@ def impossible(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
     return tuple(gate for gate in gates if gate.passed is False and gate.certain)
 
 
-def judge(point: MeasuredPoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
+def point_gates(point: MeasuredPoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> tuple[Gate, ...]:
     """All gates of a measured row, in the order in which they are shown.
 
     demands: the row's rates, each with its ceiling (`roofline.demands`).
@@ -386,7 +386,7 @@ def _ends(estimate: Estimate) -> tuple[float, float]:
     return (estimate.lo, estimate.hi) if estimate.has_interval else (estimate.value, estimate.value)
 
 
-def judge_step(point: MeasuredPoint, timing: Timing, use: Utilisation) -> tuple[Gate, ...]:
+def step_gates(point: MeasuredPoint, timing: Timing, use: Utilisation) -> tuple[Gate, ...]:
     """The gates of a measured row, without its base."""
     return step_two_clocks(point, timing), step_below_peak(timing.step_s, use), step_flops_done(point)
 

@@ -45,46 +45,49 @@ def build(runs: list[RunFolder]) -> MachineProfile:
     """
     if not runs:
         raise UserError("a machine profile needs at least one run: give the folders of 'jaxbench run matmul', ...")
-    card: MachineProfile = {"schema": SCHEMA, "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+    profile: MachineProfile = {
+        "schema": SCHEMA,
+        "made": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
     first = runs[0].manifest()
-    card["machine"] = cast(Machine, {name: value for name, value in first.items() if name in FACTS})
-    card["machine"]["versions"] = first.get("versions", {})
-    card["made_of"] = [run.manifest().get("started", "") for run in runs]  # so that no peak judges its own run
-    card |= {"peaks": [], "launch": [], "links": [], "transfers": []}
+    profile["machine"] = cast(Machine, {name: value for name, value in first.items() if name in FACTS})
+    profile["machine"]["versions"] = first.get("versions", {})
+    profile["made_of"] = [run.manifest().get("started", "") for run in runs]  # so that no peak judges its own run
+    profile |= {"peaks": [], "launch": [], "links": [], "transfers": []}
     for run in runs:
         manifest = run.manifest()
-        if why := matches(card, manifest):
+        if why := matches(profile, manifest):
             raise UserError(f"'{run.path}' and '{runs[0].path}' were measured on different machines: {why}")
         # Without a profile: an older one must not judge the runs that replace it.
         rows = run_rows.analyse(
             points.load_cases(run), manifest=manifest, machine=None, spread=bootstrap.read_spread(run.path)
         )
-        _add(card, run.path.name, str(manifest["plan"].get("view", "")), rows)
-    return cast(MachineProfile, sealed(card))
+        _add(profile, run.path.name, str(manifest["plan"].get("view", "")), rows)
+    return cast(MachineProfile, sealed(profile))
 
 
-def _add(card: MachineProfile, run: str, view: str, rows: list[Row]) -> None:
+def _add(profile: MachineProfile, run: str, view: str, rows: list[Row]) -> None:
     # A peak bounds later runs, so one wrong row here would pass impossible numbers there.
     good = [row for row in rows if row.quotable]
     if view == "matmul":
-        card["peaks"] += _peaks(run, "flop_per_s", good, lambda row: row.point.flops, lambda row: "")
+        profile["peaks"] += _peaks(run, "flop_per_s", good, lambda row: row.point.flops, lambda row: "")
     elif view == "stream":
-        cache = card["machine"]["cache_bytes"]  # the processor's
+        cache = profile["machine"]["cache_bytes"]  # the processor's
 
         def level(row: Row) -> str:
             return roofline.memory_level(row.point.bytes_moved or 0, cache if row.point.platform == "cpu" else None)
 
-        card["peaks"] += _peaks(run, "bytes_per_s", good, lambda row: row.point.bytes_moved, level)
+        profile["peaks"] += _peaks(run, "bytes_per_s", good, lambda row: row.point.bytes_moved, level)
     elif view == "dispatch":
         for row in good:  # seconds per call
             facts = {name: getattr(row.point, name) for name in ("op", "impl", "platform", "cores", "point")}
             numbers = {**_numbers("", row.timing.step_s), "rounds": row.timing.rounds}
-            card["launch"].append(cast(LaunchCost, {**facts, "run": run, **numbers}))
+            profile["launch"].append(cast(LaunchCost, {**facts, "run": run, **numbers}))
     elif view == "collectives":
         links = [_link(run, fit) for fit in alpha_beta.fit_all(rows) if not fit.why_not]
         # Links within one process are measured better by a run of a single process.
         between = [link for link in links if (link["group_processes"] or 1) > 1]
-        card["links"] = _replaced(card["links"], between or links)
+        profile["links"] = _replaced(profile["links"], between or links)
     elif view == "transfer":
         # Bytes per second at the largest payload of each pair: small ones show latency.
         ascending = sorted(good, key=lambda row: row.point.payload_bytes or 0)
@@ -92,7 +95,7 @@ def _add(card: MachineProfile, run: str, view: str, rows: list[Row]) -> None:
             facts = {name: getattr(row.point, name) for name in ("op", "source", "target", "payload_bytes")}
             rate = row.timing.step_s.under(float(row.point.payload_bytes or 0))
             numbers = {**_numbers("", rate), "rounds": row.timing.rounds}
-            card["transfers"].append(cast(CopyRate, {**facts, **numbers, "point": row.point.point, "run": run}))
+            profile["transfers"].append(cast(CopyRate, {**facts, **numbers, "point": row.point.point, "run": run}))
 
 
 def _peaks(
@@ -140,10 +143,10 @@ def _link(run: str, fit: AlphaBetaFit) -> LinkFit:
     return cast(LinkFit, link)
 
 
-def with_links(card: MachineProfile, newer: MachineProfile) -> MachineProfile:
+def with_links(profile: MachineProfile, newer: MachineProfile) -> MachineProfile:
     """A profile with the links of a newer profile of the same machine. They replace its links of the same groups."""
-    links = _replaced(card["links"], newer["links"])
-    whole = {**card, "links": links, "made_of": [*card["made_of"], *newer["made_of"]]}
+    links = _replaced(profile["links"], newer["links"])
+    whole = {**profile, "links": links, "made_of": [*profile["made_of"], *newer["made_of"]]}
     return cast(MachineProfile, sealed(whole))
 
 
@@ -173,15 +176,15 @@ def read(path: Path) -> MachineProfile | None:
 
 
 def _checked(value: object) -> MachineProfile:
-    card = decode(dict[str, Any], value)
-    if card.get("schema") != SCHEMA:
-        reason = f"a {NAME} has schema {card.get('schema')}, this jaxbench reads schema {SCHEMA}"
+    profile = decode(dict[str, Any], value)
+    if profile.get("schema") != SCHEMA:
+        reason = f"a {NAME} has schema {profile.get('schema')}, this jaxbench reads schema {SCHEMA}"
         raise UserError(f"{reason}: run 'jaxbench machine' again.")
-    unsealed(card)
-    if not isinstance(card.get("made_of"), list) or not isinstance(card.get("machine"), dict):
+    unsealed(profile)
+    if not isinstance(profile.get("made_of"), list) or not isinstance(profile.get("machine"), dict):
         raise ValueError("it does not say from which runs it was made, and on which machine")
     for name, fields in _LISTS.items():
-        for number, entry in enumerate(decode(tuple[dict[str, Any], ...], card.get(name)), start=1):
+        for number, entry in enumerate(decode(tuple[dict[str, Any], ...], profile.get(name)), start=1):
             if missing := [field for field in fields if field not in entry]:
                 raise ValueError(f"entry {number} of its {name} has no {missing[0]}")
             for field in {"value", "alpha_s", "beta_bytes_per_s"} & entry.keys():
@@ -189,17 +192,17 @@ def _checked(value: object) -> MachineProfile:
                 # Others are divided by peaks.
                 if not isinstance(value, int | float) or not 0 <= value < math.inf or (name == "peaks" and not value):
                     raise ValueError(f"entry {number} of its {name} has {field} {value!r}")
-    return decode(MachineProfile, card)
+    return decode(MachineProfile, profile)
 
 
-def doubts(card: MachineProfile) -> list[str]:
+def doubts(profile: MachineProfile) -> list[str]:
     """Sentences on why the profile should be made again; [] for a good profile."""
     sentences = []
-    for peak in card["peaks"]:
+    for peak in profile["peaks"]:
         cores = f"{peak['cores']} core{'s' * (peak['cores'] != 1)}"
         # The cores of an accelerator's peak are its host's, which only start the work.
         what = f"{peak['dtype']} {peak['op']} on {cores if peak['platform'] == 'cpu' else peak['platform']}"
-        same = [p for p in card["peaks"] if all(p[n] == peak[n] for n in ("quantity", "dtype", "platform", "level"))]
+        same = [p for p in profile["peaks"] if all(p[n] == peak[n] for n in ("quantity", "dtype", "platform", "level"))]
         one_core = [p["value"] for p in same if p["cores"] == 1 < (peak["cores"] or 0)]
         # Only products: memory bandwidth may be exhausted by one core.
         if peak["quantity"] == "flop_per_s" and one_core and peak["value"] < SCALES * max(one_core):
@@ -209,27 +212,27 @@ def doubts(card: MachineProfile) -> list[str]:
     return [f"{sentence}; run 'jaxbench machine' again while the machine is idle." for sentence in sentences]
 
 
-def matches(card: MachineProfile, manifest: Manifest) -> str:
+def matches(profile: MachineProfile, manifest: Manifest) -> str:
     """A sentence on how the profile's machine differs from the machine of `manifest`; "" if it is the same.
 
     Another kernel does not count as another machine, because the peaks stay the same.
     """
-    found = identity.hardware(card["machine"], manifest)
+    found = identity.hardware(profile["machine"], manifest)
     return f"it is from another machine ({identity.sentence(found)})." if found else ""
 
 
-def at_speed_of(card: MachineProfile | None, manifest: Manifest) -> MachineProfile | None:
+def at_speed_of(profile: MachineProfile | None, manifest: Manifest) -> MachineProfile | None:
     """The profile for a run of `manifest`: with `faster` if the machine was faster in the run. Its peaks are then the
     peaks of a slowed machine, which the run may exceed."""
-    faster = identity.slower(manifest, card["machine"]) if card is not None else 1.0
-    return {**card, "faster": faster} if card is not None and faster > 1 + identity.SAME_SPEED else card
+    faster = identity.slower(manifest, profile["machine"]) if profile is not None else 1.0
+    return {**profile, "faster": faster} if profile is not None and faster > 1 + identity.SAME_SPEED else profile
 
 
-def speed_note(card: MachineProfile, manifest: Manifest) -> str:
+def speed_note(profile: MachineProfile, manifest: Manifest) -> str:
     """A sentence if the machine ran at another speed when the profile was made; "" otherwise."""
-    if not identity.other_speed(card["machine"], manifest):
+    if not identity.other_speed(profile["machine"], manifest):
         return ""
-    times = identity.slower(card["machine"], manifest)
+    times = identity.slower(profile["machine"], manifest)
     faster, size = ("slower", "small") if times > 1 else ("faster", "large")
     return (
         f"The machine ran a reference product {max(times, 1 / times):.1f} times {faster} in this run than for its "

@@ -25,7 +25,7 @@ UNKNOWN_CACHE_BYTES = 2**30  # the same limit when the size of the cache is unkn
 # has the bandwidth of the cache that streaming reached, so it bounds only the order of magnitude.
 SLACK = {"catalogue": 1.05, "measured": 1.10, "cache": 2.0}
 RIDGE = 1.0  # FLOPs per byte: if only one ceiling is known, a kernel below this counts as memory-bound
-OWN: MachineProfile = {"peaks": []}  # stands for a machine profile that was made from the run itself
+OF_THE_RUN: MachineProfile = {"peaks": []}  # stands for a machine profile that was made from the run itself
 FLOP, BYTES, LINK = "FLOP/s", "B/s", "B/s over the link"
 
 
@@ -50,18 +50,18 @@ class Ceilings:
     link: Ceiling = Ceiling()
 
 
-def ceilings_of(*, card: MachineProfile | None, platform: str, device_kind: str, cores: int, dtype: str) -> Ceilings:
+def ceilings_of(*, profile: MachineProfile | None, platform: str, device_kind: str, cores: int, dtype: str) -> Ceilings:
     """Each ceiling from the catalogue if it is there, otherwise from the machine profile.
 
     Args:
-      card: the machine profile (`machine_profile.read`), or None.
+      profile: the machine profile (`machine_profile.read`), or None.
       platform, device_kind, cores: where the case runs. Only CPU peaks depend on the number of cores.
       dtype: the dtype of the peak `flop`. Bandwidths are the same for every dtype.
     """
     catalogue = vars(catalogued_ceilings(platform, device_kind, dtype))
     known = {name: ceiling for name, ceiling in catalogue.items() if ceiling.source}
     # A catalogued peak wins: exceeding it is impossible, while a measured one is only the best of its day.
-    return dataclasses.replace(measured_ceilings(card, platform, cores, dtype), **known)
+    return dataclasses.replace(measured_ceilings(profile, platform, cores, dtype), **known)
 
 
 def catalogued_ceilings(platform: str, device_kind: str, dtype: str) -> Ceilings:
@@ -79,16 +79,16 @@ def catalogued_ceilings(platform: str, device_kind: str, dtype: str) -> Ceilings
     return Ceilings(**{name: Ceiling(rate=value, source="catalogue") for name, value in rates.items() if value})
 
 
-def measured_ceilings(card: MachineProfile | None, platform: str, cores: int, dtype: str) -> Ceilings:
+def measured_ceilings(profile: MachineProfile | None, platform: str, cores: int, dtype: str) -> Ceilings:
     """The ceilings in the machine profile.
 
     A CPU peak must have been measured on the same number of cores. If fewer cores were faster (a busy machine, a size
     that does not split well), their rate counts, because more cores can do at least as much.
     """
-    if card is None:
+    if profile is None:
         return Ceilings()
     on_cpu = platform == "cpu"
-    peaks = [p for p in card["peaks"] if p["platform"] == platform and not (on_cpu and (p["cores"] or 0) > cores)]
+    peaks = [p for p in profile["peaks"] if p["platform"] == platform and not (on_cpu and (p["cores"] or 0) > cores)]
     rates = [p for p in peaks if p["quantity"] == "bytes_per_s"]
     groups = {
         "flop": [p for p in peaks if p["quantity"] == "flop_per_s" and p["dtype"] == dtype],
@@ -100,7 +100,7 @@ def measured_ceilings(card: MachineProfile | None, platform: str, cores: int, dt
         rate = float(best["value"])
         # Fewer cores alone make no ceiling: how much more all of them can do is not known.
         if rate > 0 and any(not on_cpu or p["cores"] == cores for p in group):
-            room = max(1.0, float(best.get("hi") or rate) / rate) * card.get("faster", 1.0)
+            room = max(1.0, float(best.get("hi") or rate) / rate) * profile.get("faster", 1.0)
             known[name] = Ceiling(rate=rate, source="measured", room=room)
     return Ceilings(**known)
 
@@ -167,7 +167,7 @@ def demands(
     kind = str(manifest.get("device_kind", "")) if manifest.get("platform") == point.platform else point.platform
     kind = point.case.device_kind if point.case is not None else kind
     known = ceilings_of(
-        card=machine, platform=point.platform, device_kind=kind, cores=point.cores or 0, dtype=point.dtype
+        profile=machine, platform=point.platform, device_kind=kind, cores=point.cores or 0, dtype=point.dtype
     )
     result = []
     if rates.flop_per_s.known and point.flops:
@@ -313,7 +313,7 @@ def _up_to(point: MeasuredPoint) -> str:
 
 
 def _no_card(machine: MachineProfile | None, what: str) -> str:
-    if machine is OWN:
+    if machine is OF_THE_RUN:
         return "the machine profile was made from this run"
     if machine is None:
         return "this machine has no profile ('jaxbench machine' makes one)"

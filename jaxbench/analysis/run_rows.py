@@ -243,7 +243,7 @@ def _alone(row: Row, config: Mapping[str, Any], machine: MachineProfile | None, 
     if product := products.get(point.devices):
         best = max(_best_flop_per_s(each) for each in products.values())
         use = _with_product(use, row, product, best)
-    return dataclasses.replace(row, use=use).gated(gates.judge_step(point, timing.inside, use))
+    return dataclasses.replace(row, use=use).gated(gates.step_gates(point, timing.inside, use))
 
 
 def _best_flop_per_s(product: Row) -> float:
@@ -437,7 +437,7 @@ def _case(point: MeasuredPoint, draws: BootstrapSamples, manifest: Manifest, mac
         # A peak made from this run does not bound this run: about half of its noise lies above the median.
         if share.source == "measured":
             share = dataclasses.replace(share, peak=f"{share.peak}, made from this run")
-        demands = roofline.demands(point, rates(point, inside), call_s, manifest=manifest, machine=roofline.OWN)
+        demands = roofline.demands(point, rates(point, inside), call_s, manifest=manifest, machine=roofline.OF_THE_RUN)
     row = Row(
         point=point,
         timing=measured,
@@ -448,7 +448,7 @@ def _case(point: MeasuredPoint, draws: BootstrapSamples, manifest: Manifest, mac
         peak_note=share.note,
         notes=_case_notes(point, measured),
     )
-    return row.gated(gates.judge(point, inside, loop, demands))
+    return row.gated(gates.point_gates(point, inside, loop, demands))
 
 
 def rates(point: MeasuredPoint, measured: Timing) -> Rates:

@@ -20,7 +20,8 @@ from typing import Any, cast
 from rich.text import Text
 
 from jaxbench import discovery, levers
-from jaxbench.api import cells, process, results
+from jaxbench.api import cells, process
+from jaxbench.api.load import load
 from jaxbench.api.results import Compared, Forecast, Machine, Run, Trial
 from jaxbench.core.store import RECORDS, write_json
 from jaxbench.errors import JaxbenchError, UserError
@@ -68,7 +69,7 @@ def run(
     flags = {"preset": preset, "share_machine": settings.pop("share_machine", None)}  # a flag, and no field of a config
     words = _words(flags, {"strategy": strategy, "mesh.devices": devices, "scaling": scaling, **settings})
     _require_free_accelerator(words)
-    return cast(Run, results.load(_call("run", model, words, workdir)))
+    return cast(Run, load(_call("run", model, words, workdir)))
 
 
 def compare(
@@ -122,7 +123,7 @@ def forecast(
     """
     flags = {name: settings.pop(name, None) for name in ("counts", "depths", "link", "card")}
     flags |= {"preset": preset, "targets": targets, "from": source.path if isinstance(source, Run) else source}
-    return cast(Forecast, results.load(_call("forecast", model, _words(flags, settings), workdir)))
+    return cast(Forecast, load(_call("forecast", model, _words(flags, settings), workdir)))
 
 
 def machine(*, preset: Folder = "auto", workdir: Folder | None = None, share_machine: bool | None = None) -> Machine:
@@ -132,7 +133,7 @@ def machine(*, preset: Folder = "auto", workdir: Folder | None = None, share_mac
     """
     _require_free_accelerator()
     words = _words({"preset": preset, "share_machine": share_machine}, {})
-    return cast(Machine, results.load(_call("machine", None, words, workdir)))
+    return cast(Machine, load(_call("machine", None, words, workdir)))
 
 
 def _call(verb: str, model: Model | None, words: list[str], workdir: Folder | None) -> Path:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import functools
 import io
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from rich.text import Text
 
-from jaxbench.analysis import machine_profile
 from jaxbench.core.schema import RoundRecord
-from jaxbench.core.store import RECORDS, RunFolder
-from jaxbench.errors import UserError
+from jaxbench.core.store import RunFolder
 from jaxbench.features.comparison import page as comparison_page
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.figures import draw_factors, draw_verdicts
-from jaxbench.features.forecast import forecasts
-from jaxbench.features.forecast import page as forecast
-from jaxbench.features.forecast.figures import draw_forecast
-from jaxbench.features.machine_profile import page as machine_page
-from jaxbench.features.training import trainings
-from jaxbench.records import identity
 from jaxbench.report import build, page
 from jaxbench.report.drawing import canvas
 from jaxbench.report.drawing.canvas import Look, Plot
@@ -72,6 +63,13 @@ class ResultFigure:
         return f"<figure {self.name}: {self.caption.partition('. ')[0].rstrip('.')}>"
 
 
+class Sentences(dict[str, list[str]]):
+    """The sentences of a page by heading. A heading that the page does not have has none."""
+
+    def __missing__(self, heading: str) -> list[str]:
+        return []
+
+
 class Result:
     """A result: headlines, figures and a table. A notebook shows all three; a terminal shows one line.
 
@@ -102,8 +100,8 @@ class Result:
 
     @property
     def sentences(self) -> dict[str, list[str]]:
-        """What the page says below the table, by heading, such as "Why not 100 %"."""
-        return {part.heading: [*part.sentences] for part in self._page.sections}
+        """What the page says below the table, by heading, such as "Why not 100 %"; [] for a heading that it lacks."""
+        return Sentences({part.heading: [*part.sentences] for part in self._page.sections})
 
     def _repr_html_(self) -> str:
         names = [*self.figures]
@@ -146,7 +144,7 @@ class Run(Result):
             table=report.table(),
             sections=report.sections(),
         )
-        super().__init__(content, report.path, _frame(report.csv()), figures)
+        super().__init__(content, report.path, frame(report.csv()), figures)
         self._report = report
 
     @functools.cached_property
@@ -214,7 +212,7 @@ class Compared(Result):
             sections=sections,
         )
         super().__init__(content, None, frame, [ResultFigure(draw, found) for draw in (draw_verdicts, draw_factors)])
-        self.verdict = found.verdict
+        self.verdict, self.comparison = found.verdict, found
 
 
 class Trial:
@@ -232,33 +230,7 @@ class Trial:
         return f"Trial(ok={self.ok}): {self.text.strip().splitlines()[-1]}"
 
 
-def load(path: str | os.PathLike[str]) -> Run | Forecast | Machine:
-    """The result in a folder that `run`, `forecast`, `machine` or the command line made, finished or not. Raises
-    JaxbenchError if the folder has no result, or is damaged."""
-    path = Path(path)
-    if (path / forecasts.FILE).exists():
-        records = forecasts.read(path)
-        figures = [ResultFigure(draw_forecast, records, title=forecast.title(records))]
-        return Forecast(forecast.page_of(records), path, _frame(forecast.fill_csv(records)), figures)
-    if (path / trainings.LEDGER).exists() or (path / trainings.TARGETS).exists():
-        raise UserError(f"'{path}' holds trainings, which have no points: 'jaxbench report --run={path}' shows them.")
-    card = machine_profile.read(path / machine_profile.NAME)
-    if card is None or (path / RECORDS).exists():  # a run folder may hold a copy of the profile
-        return Run(build.find(path))
-    name = identity.machine_name(card["machine"])
-    content = Page(
-        name=name,
-        heading=f"{name}: machine profile",
-        headlines=machine_page.headlines(card),
-        pictures=(),
-        table=machine_page.table(card),
-        sections=[Section("Doubts", machine_profile.doubts(card))],
-    )
-    rows = [{"list": kind, **each} for kind in ("peaks", "launch", "links", "transfers") for each in card[kind]]
-    return Machine(content, path, pd.DataFrame(rows), [])
-
-
-def _frame(csv: str) -> pd.DataFrame:
+def frame(csv: str) -> pd.DataFrame:
     """A table from CSV in which only empty cells are unknown: "NA" and "None" are texts."""
     frame = pd.read_csv(io.StringIO(csv), keep_default_na=False, na_values=[""])
     for name in frame.columns:

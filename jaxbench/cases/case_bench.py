@@ -162,9 +162,9 @@ class CaseBench:
             timer = dataclasses.replace(joined, fence=ready.fence)
             steps, state = timer.steps_per_block(ready.step, state, batch, least_s)
             loop_steps = 0
-            if ready.loop is not None and ready.place is not None:
+            if ready.loop is not None and ready.to_device is not None:
                 # A loop is one compiled program, so the plain fence is enough whatever the case's own fence is.
-                loop_steps, _ = joined.steps_per_loop(ready.loop, state, batch, least_s, ready.place)
+                loop_steps, _ = joined.steps_per_loop(ready.loop, state, batch, least_s, ready.to_device)
             del state, batch  # frees them: each round draws its own
         with stage("measure"):  # the empty program runs on one device, whatever mesh the case has
             launch_s = self.launch_s if ready.loop is not None else None
@@ -180,6 +180,7 @@ class CaseBench:
             wrong=wrong,
             launch_s=launch_s,
             compile_s=facts.compile_s,
+            compile_recorded=facts.compile_recorded,
             compiler_flops=facts.flops,
             compiler_bytes=facts.bytes,
             temp_bytes=facts.temp_bytes,
@@ -212,9 +213,9 @@ class CaseBench:
                 ready.step, state, batch, known.steps, guard=ready.guard, repeated=repeated, double=double
             )
             loops = Loops(0, (), ())
-            if ready.loop is not None and ready.place is not None:
+            if ready.loop is not None and ready.to_device is not None:
                 timer = dataclasses.replace(known.timer, fence=self.timer.fence)
-                loops, _ = timer.loops(ready.loop, state, batch, known.loop_steps, ready.place)
+                loops, _ = timer.loops(ready.loop, state, batch, known.loop_steps, ready.to_device)
         return RoundRecord(
             point=point,
             round=number,

@@ -224,7 +224,7 @@ def _transfers(
     largest = {case.op: max(c.payload_bytes for c in fitting if c.op == case.op) for case in fitting}
     for case in fitting:
         _require_dtype(case, platform)
-        pairs = runnable.pairs(case.op, runnable.places(platform, devices))
+        pairs = runnable.pairs(case.op, runnable.ends(platform, devices))
         for source, target in pairs if case.payload_bytes == largest[case.op] else pairs[:1]:
             yield Placement(
                 point=f"{case.key}/{source}->{target}",

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,11 +19,12 @@ from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from jaxbench.core.clock import Timer
 from jaxbench.core.schema import StepWork
-from jaxbench.core.workload import PyTree
-from jaxbench.errors import present
+from jaxbench.core.trees import ArrayTree
+from jaxbench.errors import of_kind, present
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
-from jaxbench.measure.compile_report import StatedWork, callback_names, work_of
+from jaxbench.measure.compile_report import StatedWork, callback_names, digest_of, work_of
+from jaxbench.measure.compile_times import known_compile_s, loading, note_compile_s
 from jaxbench.parallel import collectives as chain_lib
 from jaxbench.parallel import multihost
 from jaxbench.parallel.collectives import Chain, feed_back
@@ -31,6 +33,8 @@ from jaxbench.workloads.fusion_fence import fenced
 
 VALUES = 2**20  # random values; a larger array repeats them, so that drawing 10^8 costs no more than a copy
 HOST = "host"
+Kernel = tuple[jax.Array, ArrayTree]  # the state of a kernel: its first argument and its result
+Others = tuple[tuple[jax.Array, ...], jax.Array]  # its batch: the other arguments, and a zero
 # The values of a transfer repeat with this period, a prime, so that neighbouring parts of an array differ.
 PERIOD = 65_521
 XLA_ALIGNMENT = 64  # bytes; a CPU device shares a NumPy array's memory only if its address is a multiple of this
@@ -41,6 +45,7 @@ class Facts:
     """The compiler's figures for one call. None: nothing is compiled, or the compiler does not report the figure."""
 
     compile_s: float | None = None
+    compile_recorded: bool = False
     flops: float | None = None
     bytes: float | None = None
     temp_bytes: int | None = None
@@ -58,15 +63,15 @@ class Runnable(Chain):
       loop: (state, batch, count) -> state, compiled; None if a loop would measure something else.
       fence: waits until a state is computed.
       outcome: state -> further facts about its result (`KernelWorkload.outcome`).
-      place: puts an integer where `loop` expects its count.
+      to_device: puts an integer where `loop` expects its count.
       guard: the transfer guard of the timed region.
       why_unchecked: the reason why the correct answer is unknown.
     """
 
-    loop: Callable[..., PyTree] | None
-    fence: Callable[[PyTree], PyTree] = jax.block_until_ready
-    outcome: Callable[[PyTree], dict[str, float]] = lambda state: {}
-    place: Callable[[int], jax.Array] | None = None
+    loop: Callable[..., Any] | None
+    fence: Callable[[Any], object] = jax.block_until_ready
+    outcome: Callable[[Any], dict[str, float]] = lambda state: {}
+    to_device: Callable[[int], jax.Array] | None = None
     guard: str = "disallow"
     why_unchecked: str = ""
     facts: Facts = Facts()
@@ -88,7 +93,7 @@ def compile_chain(
     """
     where = SingleDeviceSharding(device) if chain.mesh is None else NamedSharding(chain.mesh, PartitionSpec())
 
-    def place(number: int) -> jax.Array:
+    def to_device(number: int) -> jax.Array:
         return multihost.put(np.int32(number), where)
 
     with chain.context():
@@ -96,13 +101,20 @@ def compile_chain(
         start = clock()
         jitted = _jit(chain.step)
         traced = jitted.trace(state, batch)
-        step = traced.lower().compile()
+        with loading() as loads:
+            step = traced.lower().compile()
         compile_s = clock() - start  # of the step, without the loop over it
-        looped = _jit(chain_lib.loop(chain.step)).lower(state, batch, _aval(place(1))).compile() if loop else None
-    cost, memory, module = step.cost_analysis() or {}, step.memory_analysis(), parse(step.as_text())
+        looped = _jit(chain_lib.loop(chain.step)).lower(state, batch, _aval(to_device(1))).compile() if loop else None
+    text = step.as_text()
+    if loads.one is None:
+        note_compile_s(digest_of(text), compile_s)
+    else:
+        compile_s = known_compile_s(digest_of(text), loads.one)
+    cost, memory, module = step.cost_analysis() or {}, step.memory_analysis(), parse(text)
     products = operations.count(module)
     facts = Facts(
         compile_s=compile_s,
+        compile_recorded=loads.one is not None,
         # XLA's own count takes the body of a loop only once, and omits library calls on a CPU. Ours has products only.
         # So the larger of the two is nearer to the work done.
         flops=max((f for f in (_known(cost.get("flops")), products) if f is not None), default=None),
@@ -114,7 +126,7 @@ def compile_chain(
         host_calls=operations.host_calls(module, callback_names(traced.jaxpr), platform=device.platform),
     )
     timed = {**vars(chain), "step": jitted if as_called else step}
-    return Runnable(**timed, loop=looped, place=place, why_unchecked=why_unchecked, facts=facts)
+    return Runnable(**timed, loop=looped, to_device=to_device, why_unchecked=why_unchecked, facts=facts)
 
 
 def compile_for(chain: Chain) -> tuple[jax.stages.Compiled, float]:
@@ -126,7 +138,7 @@ def compile_for(chain: Chain) -> tuple[jax.stages.Compiled, float]:
         return step, time.perf_counter() - start
 
 
-def _jit(function: Callable[..., PyTree]) -> jax.stages.Wrapped:
+def _jit(function: Callable[..., object]) -> jax.stages.Wrapped:
     # keep_unused: the function does not read the previous result, but that argument's memory takes the new result.
     return jax.jit(function, donate_argnums=0, keep_unused=True)
 
@@ -135,7 +147,7 @@ def _aval(array: jax.Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=array.sharding)
 
 
-def _known(value: PyTree) -> float | None:
+def _known(value: float | None) -> float | None:
     # Backends report nothing, -1 or NaN for what they do not count.
     return float(value) if value is not None and math.isfinite(value) and value > 0 else None
 
@@ -152,11 +164,11 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
     """A kernel that is called directly, without a chain. state = its latest result; batch = the call itself."""
     prepare = present(workload.prepare)
 
-    def draw(seed: int) -> tuple[PyTree, PyTree]:
+    def draw(seed: int) -> tuple[object, Callable[[], object]]:
         arrays = draw_arguments(workload.arguments, seed)
         return None, prepare(*(arrays if workload.host else (put(array, device) for array in arrays)))
 
-    def step(state: PyTree, call: Callable[[], PyTree]) -> tuple[PyTree, None]:
+    def step(state: object, call: Callable[[], object]) -> tuple[object, None]:
         result = call()
         if waits:  # at most one call is in flight, so the fence at the end of a block waits for all
             jax.block_until_ready(state)
@@ -182,11 +194,11 @@ def calls(workload: KernelWorkload, device: jax.Device) -> Runnable:
 def copies(workload: TransferWorkload, source: str, target: str, devices: list[jax.Device]) -> Runnable:
     """A transfer: each call makes one copy and waits for it. state = the transfer itself, with its latest copy."""
 
-    def draw(seed: int) -> tuple[PyTree, PyTree]:
+    def draw(seed: int) -> tuple[Transfer, Transfer]:
         made = build_transfer(workload, source, target, devices, seed=seed)
         return made, made
 
-    def step(state: PyTree, made: Transfer) -> tuple[PyTree, None]:
+    def step(state: Transfer, made: Transfer) -> tuple[Transfer, None]:
         made.call()
         return made, None
 
@@ -245,26 +257,26 @@ def kernel_chain(workload: KernelWorkload, device: jax.Device) -> Chain:
     function = fenced(itself)
     shapes = jax.eval_shape(function, *given)
 
-    def step(state: PyTree, batch: PyTree) -> tuple[PyTree, None]:
+    def step(state: Kernel, batch: Others) -> tuple[Kernel, None]:
         (first, _), (others, zero) = state, batch
         result = function(first, *others)
         return (feed_back(first, result, zero), result), None
 
-    def place(seed: int) -> tuple[PyTree, PyTree]:
+    def draw(seed: int) -> tuple[Kernel, Others]:
         arguments = draw_arguments(workload.arguments, seed)
         with jax.default_device(device):
             result = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
         first, *others = (put(argument, device) for argument in arguments)
         return (first, result), (tuple(others), put(np.zeros((), np.float32), device))
 
-    def avals() -> tuple[PyTree, PyTree]:
+    def avals() -> tuple[ArrayTree, ArrayTree]:
         result = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=on), shapes)
         return (given[0], result), (tuple(given[1:]), jax.ShapeDtypeStruct((), np.float32, sharding=on))
 
     return Chain(
         step=step,
         avals=avals,
-        draw=place,
+        draw=draw,
         zeros=zeros,
         wrong=None if unchecked(workload) else lambda state, seed: count_wrong(workload, state[1], seed),
         values=sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes)),
@@ -303,7 +315,7 @@ def share_of_zeros(arrays: tuple[np.ndarray, ...]) -> float:
     return max(float(np.mean(array.astype(np.float32, copy=False) == 0)) for array in arrays)
 
 
-def count_wrong(workload: KernelWorkload, result: PyTree, seed: int) -> int:
+def count_wrong(workload: KernelWorkload, result: ArrayTree, seed: int) -> int:
     """The number of values of `result` (device or host arrays, or a list) outside the tolerance of the answer."""
     arguments = draw_arguments(workload.arguments, seed)
     result = jax.device_get(result)
@@ -329,7 +341,7 @@ def _exact(array: np.ndarray) -> np.ndarray:
     return array.astype(np.int64 if jnp.issubdtype(array.dtype, jnp.integer) else np.float64)
 
 
-def _count_differing(result: PyTree, expected: PyTree, tolerance: float) -> int:
+def _count_differing(result: ArrayTree, expected: ArrayTree, tolerance: float) -> int:
     wrong = 0
     for leaf, right in zip(jax.tree.leaves(result), jax.tree.leaves(expected), strict=True):
         value, right = np.asarray(leaf).astype(np.float64), np.asarray(right)
@@ -354,19 +366,19 @@ class Transfer:
       zeros: the share of the source's values that are zero.
     """
 
-    call: Callable[[], PyTree]
+    call: Callable[[], jax.Array | np.ndarray]
     wrong: Callable[[], int]
     values: int
     zeros: float
 
 
-def places(platform: str, count: int) -> list[str]:
+def ends(platform: str, count: int) -> list[str]:
     """The names of the first devices of a process: "gpu:0", "gpu:1"; the host is "host"."""
     return [f"{platform}:{index}" for index in range(count)]
 
 
 def pairs(op: str, devices: Sequence[str]) -> list[tuple[str, str]]:
-    """All (source, target) of a transfer. `devices`: names such as `places` gives. Touches no device."""
+    """All (source, target) of a transfer. `devices`: names such as `ends` gives. Touches no device."""
     if op == "host_to_device":
         return [(HOST, device) for device in devices]
     if op == "device_to_host":
@@ -389,11 +401,11 @@ def build_transfer(
     """
     dtype = jnp.dtype(workload.dtype)
     original = _draw_source(payload(workload) // dtype.itemsize, dtype, seed)
-    start: PyTree = original if source == HOST else _onto(source, devices, original)()
-    copy = _to_host(start) if target == HOST else _onto(target, devices, start)
-    newest: list[PyTree] = []
+    start = original if source == HOST else _onto(source, devices, original)()
+    copy = _to_host(of_kind(jax.Array, start)) if target == HOST else _onto(target, devices, start)
+    newest: list[jax.Array | np.ndarray] = []
 
-    def call() -> PyTree:
+    def call() -> jax.Array | np.ndarray:
         newest[:] = ()  # frees the previous copy first, so that only one exists
         newest.append(copy())
         return newest[0]
@@ -417,12 +429,12 @@ def _draw_source(length: int, dtype: np.dtype, seed: int) -> np.ndarray:
     return drawn
 
 
-def _onto(place: str, devices: list[jax.Device], array: PyTree) -> Callable[[], PyTree]:
-    device = devices[int(place.rpartition(":")[2])]
+def _onto(end: str, devices: list[jax.Device], array: jax.Array | np.ndarray) -> Callable[[], jax.Array]:
+    device = devices[int(end.rpartition(":")[2])]
     return lambda: jax.device_put(array, device, may_alias=False).block_until_ready()
 
 
-def _to_host(array: jax.Array) -> Callable[[], PyTree]:
+def _to_host(array: jax.Array) -> Callable[[], np.ndarray]:
     if array.devices().pop().platform == "cpu":
         buffer = np.zeros(array.shape, array.dtype)
 
@@ -448,14 +460,14 @@ def handle(array: jax.Array) -> jax.Array:
     return array.addressable_data(0)
 
 
-def address(array: PyTree) -> int | None:
+def address(array: jax.Array | np.ndarray) -> int | None:
     """The host address of the values; None for an array on an accelerator."""
     if isinstance(array, jax.Array):
         return array.unsafe_buffer_pointer() if array.devices().pop().platform == "cpu" else None
     return array.ctypes.data
 
 
-def _count_miscopied(original: np.ndarray, start: PyTree, copy: PyTree) -> int:
+def _count_miscopied(original: np.ndarray, start: jax.Array | np.ndarray, copy: jax.Array | np.ndarray) -> int:
     copied = np.asarray(copy)
     # A copy that shares memory with its source took no time, and would be the fastest transfer of all.
     shared = address(copy) is not None and address(copy) == address(start)

@@ -17,19 +17,15 @@ REFUSED, RESET = "refused", "reset"
 _CHECKS = "it looks for mistakes in a program, which takes time"
 _STRICT = "a program that is legal under it means the same without it"
 _FAKE = "but its devices do not exist"
-# These change only what is printed or written, or the manifest already has their effect: the devices and processes.
+# These change only what is printed or written, or the manifest already has their effect: the devices, the processes and
+# the programs that were loaded instead of compiled.
 SILENT = re.compile(
     "jax_(log|traceback|dump|pprint|explain_cache|compiler_detailed|tracer_error|include_|hlo_source|source_url|debug_log|"
     "coordinator|num_processes|process_id|local_device|platform|num_cpu_devices|cpu_collectives|check_proxy|distributed|"
-    "captured_constants_report|bypass|.*visible_devices)"
+    "captured_constants_report|bypass|compilation_cache|enable_compilation_cache|persistent_cache|.*visible_devices)"
 )
-# The sets of a run share compiled programs through a folder of the run. By default JAX's cache leaves out programs that
-# compile within a second, as many of them do. Workers get these variables, unless a shell has set others.
-CACHE_FOLDER = "compiled"
-KEEP_ALL = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
-_OURS = {"JAX_COMPILATION_CACHE_DIR": CACHE_FOLDER, **KEEP_ALL}
 # What JAX reads as false; an empty variable counts as unset.
-_OFF = ("", "0", "f", "false", "n", "no", "off", "none")
+OFF = ("", "0", "f", "false", "n", "no", "off", "none")
 
 
 class Setting(NamedTuple):
@@ -73,7 +69,7 @@ def refuse(environment: Mapping[str, str] = os.environ) -> None:
     """Raises UserError for a variable that makes measuring impossible. Does not import JAX."""
     for name, setting in SETTINGS.items():
         text = environment.get(name.upper(), "")
-        if setting.decision == REFUSED and text.lower() not in (*_OFF, str(setting.value)):
+        if setting.decision == REFUSED and text.lower() not in (*OFF, str(setting.value)):
             raise refusal(f"{name.upper()}={text}", setting)
 
 
@@ -82,16 +78,14 @@ def refusal(given: str, setting: Setting) -> UserError:
 
 
 def sentences(environments: Iterable[Mapping[str, str]]) -> list[str]:
-    """The sentences about the variables of a run's processes, for its page; none about those that jaxbench sets."""
+    """The sentences about the variables of a run's processes, for its page."""
     said: dict[str, str] = {}
     for name, text in (item for environment in environments for item in environment.items()):
         # A page may be published, so it shows no path of this machine.
         setting, shown = SETTINGS.get(name.lower()), name if "/" in text else f"{name}={text}"
-        if setting is not None and setting.decision == RESET and text.lower() not in (*_OFF, str(setting.value)):
+        if setting is not None and setting.decision == RESET and text.lower() not in (*OFF, str(setting.value)):
             # By name, because the value that JAX makes of a typed "1", and a worker states, is "True".
             said.setdefault(name, f"{shown} was set, and was reset for the measurement: {setting.why}.")
-        elif text.rpartition("/")[2] == _OURS.get(name):
-            continue
         elif setting is None and name.startswith("JAX_") and not SILENT.match(name.lower()):
             said[shown] = f"{shown} was set: a run without it may measure something else."
     return list(said.values())

@@ -40,11 +40,16 @@ VERB = Verb(
     group="compare",
     details="ab takes --budget_s=600, after which no new pair of processes starts.",
     argument="experiment",
-    flags=("a", "b", "metric", "margin", "budget_s", "preset", "workdir", "share_machine"),
+    flags=("a", "b", "metric", "margin", "budget_s", "preset", "workdir", "share_machine", "export"),
     configured=True,
     refused=("targets",),
     prepare=prepare,
     answers=True,
+    examples=(
+        'ab cnn --a="--config.strategy=pmap" --b="--config.strategy=jit_auto"',
+        "ab cnn --a=ref:main --b=ref:HEAD",
+        'ab mlp --a="--config.batch=64" --b="--config.batch=128" --metric=throughput --budget_s=120',
+    ),
 )
 
 
@@ -60,21 +65,25 @@ def asked() -> tuple[tuple[Side, Side], Budget]:
 
 def check(experiment: str) -> None:
     """Raises UserError for settings that are refused on every machine."""
+    from jaxbench.commands.compare import exports_asked
     from jaxbench.sweep import run as runner
 
+    exports_asked()
     for side in asked()[0]:
         runner.check(experiment, side.config)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    from jaxbench.commands.compare import answer
+    from jaxbench.commands.compare import answer, export, exports_asked
     from jaxbench.features.comparison import ab as runner
 
     (experiment,) = arguments
-    sides, budget = asked()
+    sides, budget, names = *asked(), exports_asked()
     found, why = runner.run(experiment, sides, workdir, budget, console)
     console.print(why[:1].upper() + why[1:] + ".", highlight=False)
-    return answer(found, workdir, f"{experiment}: {found.a} against {found.b}", console)
+    code = answer(found, workdir, name := f"{experiment}: {found.a} against {found.b}", console)
+    export(found, name, workdir / "b", workdir, names, console)
+    return code
 
 
 def side_of(config: ConfigDict, text: str) -> Side:

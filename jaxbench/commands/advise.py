@@ -38,6 +38,11 @@ VERB = Verb(
     configured=True,
     refused=("cases", "targets"),
     prepare=prepare,
+    examples=(
+        "advise gpt --config.model.preset=7b --tokens=1e12 --deadline=14d",
+        "advise resnet50 --examples=1e8 --targets=h100,v5p",
+        "advise gpt --config.model.preset=small --tokens=1e10 --counts=8..256 --prices=prices.csv",
+    ),
 )
 
 

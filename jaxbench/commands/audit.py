@@ -17,6 +17,11 @@ VERB = Verb(
     details="audit takes facts of the table's caption: seq_len=4096 device=H100, or tokens/s/gpu=@COLUMN for a column.",
     argument="...",
     flags=("workdir",),
+    examples=(
+        "audit results.csv",
+        "audit results.csv seq_len=4096 device=H100",
+        "audit results.csv model=gpt2-124m tokens/s/gpu=@speed",
+    ),
 )
 
 

@@ -16,6 +16,11 @@ VERB = Verb(
     flags=("run", "name"),
     required=("run", "name"),
     answers=True,
+    examples=(
+        "baseline --run=results/a --name=main-mlp",
+        "baseline --run=results/b --name=release",
+        "baseline --run=results/a --name=main-mlp && jaxbench check mlp --name=main-mlp",
+    ),
 )
 
 

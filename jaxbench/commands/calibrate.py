@@ -38,6 +38,11 @@ VERB = Verb(
     refused=("targets",),
     prepare=prepare,
     answers=True,
+    examples=(
+        "calibrate mlp",
+        "calibrate cnn --config.mesh.devices=1",
+        "calibrate mlp --config.measure.block_s=0.2",
+    ),
 )
 
 

@@ -15,6 +15,11 @@ VERB = Verb(
     group="compare",
     flags=("run",),
     required=("run",),
+    examples=(
+        "card --run=results/a",
+        "card --run=results/a && jaxbench cards",
+        "card --run=results/a && git add cards",
+    ),
 )
 
 

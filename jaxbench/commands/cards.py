@@ -9,7 +9,17 @@ from rich.console import Console
 
 from jaxbench.verbs import Verb
 
-VERB = Verb(usage="cards [FIELD=VALUE ...]", help="show all result cards as one table", group="compare", argument="...")
+VERB = Verb(
+    usage="cards [FIELD=VALUE ...]",
+    help="show all result cards as one table",
+    group="compare",
+    argument="...",
+    examples=(
+        "cards",
+        "cards experiment=cnn",
+        "cards experiment=cnn,gpt scaling=strong devices=2",
+    ),
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

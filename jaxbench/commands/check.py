@@ -22,9 +22,14 @@ VERB = Verb(
     help="for CI: rerun; is it slower than that baseline?",
     group="compare",
     argument="experiment",
-    flags=("name", "workdir", "share_machine"),
+    flags=("name", "workdir", "share_machine", "export"),
     required=("name",),
     answers=True,
+    examples=(
+        "check mlp --name=main-mlp",
+        "check cnn --name=release --workdir=results/check",
+        "check mlp --name=main-mlp --share_machine",
+    ),
 )
 
 
@@ -51,7 +56,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     jax_import.require("jaxbench check")
     from jaxbench import config as config_lib
     from jaxbench.commands.calibrate import MIN_THRESHOLD
-    from jaxbench.commands.compare import answer
+    from jaxbench.commands.compare import answer, export, exports_asked
     from jaxbench.features.comparison import comparison, judge
     from jaxbench.machine import manifest
     from jaxbench.records import identity
@@ -60,7 +65,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.sweep import run as runner
 
     (experiment,) = arguments
-    name = FLAGS.name
+    name, names = FLAGS.name, exports_asked()
     old, known, config = check(experiment)
     # Before anything is measured: the times of another machine would be judged by this one's threshold.
     if other := identity.differences(old.manifest, manifest.probe(str(config.mesh.platform))):
@@ -74,4 +79,6 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     # What the machine cannot tell apart must not fail a CI job.
     margin = max(MIN_THRESHOLD, known.threshold)
     found = comparison.compare(old.path, workdir, judge.METRICS["step_s"], margin=margin)
-    return answer(found, workdir, f"{experiment} against {name}", console)
+    code = answer(found, workdir, title := f"{experiment} against {name}", console)
+    export(found, title, workdir, workdir, names, console)
+    return code

@@ -6,6 +6,7 @@ Exit codes: 0 same or faster, 1 slower, 2 inconclusive, 3 no answer: not compara
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,26 +27,51 @@ VERB = Verb(
     group="compare",
     details="compare and ab take --metric=step_s|throughput and --margin=0.02; compare also --across=FIELD,... Of two "
     "trainings, or of two folders with seeds of one each, compare says which reaches its target sooner.",
-    flags=("a", "b", "across", "metric", "margin", "workdir"),
+    flags=("a", "b", "across", "metric", "margin", "workdir", "export"),
     required=("a", "b"),
     answers=True,
+    examples=(
+        "compare --a=results/a --b=results/b",
+        "compare --a=results/a --b=results/b --metric=throughput --margin=0.05",
+        "compare --a=results/a --b=results/b --across=strategy,mesh.devices",
+    ),
 )
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    """Writes files only with --workdir."""
+    """Writes files only with --workdir or --export."""
     from jaxbench.features.comparison import comparison, judge
     from jaxbench.features.training import trainings
 
+    folder, names = workdir if FLAGS.workdir or FLAGS.export else None, exports_asked()
     if any(trainings.holds_trainings(Path(side)) for side in (FLAGS.a, FLAGS.b)):
-        return _compare_trainings(Path(FLAGS.a), Path(FLAGS.b), workdir if FLAGS.workdir else None, console)
+        return _compare_trainings(Path(FLAGS.a), Path(FLAGS.b), folder, names, console)
     by, across = judge.metric_named(FLAGS.metric), [word for word in FLAGS.across.split(",") if word]
     margin = judge.margin_of(FLAGS.margin)
     found = comparison.compare(Path(FLAGS.a), Path(FLAGS.b), by, margin=margin, across=across)
-    return answer(found, workdir if FLAGS.workdir else None, f"{FLAGS.a} against {FLAGS.b}", console)
+    code = answer(found, folder, name := f"{FLAGS.a} against {FLAGS.b}", console)
+    export(found, name, Path(FLAGS.b), workdir, names, console)
+    return code
 
 
-def _compare_trainings(a: Path, b: Path, folder: Path | None, console: Console) -> int:
+def exports_asked() -> tuple[str, ...]:
+    """The formats of --export. Raises UserError before anything is measured."""
+    if FLAGS.export is None:
+        return ()
+    from jaxbench.features.exports import formats
+
+    return formats.asked(FLAGS.export, measures="comparison")
+
+
+def export(found: Comparison, name: str, b: Path, folder: Path, names: Sequence[str], console: Console) -> None:
+    """Exports a comparison, and the numbers of run B, into the folder."""
+    if names:
+        from jaxbench.features.exports import formats, source
+
+        formats.export(source.ComparisonSource(found, name, b, folder), names, console)
+
+
+def _compare_trainings(a: Path, b: Path, folder: Path | None, names: Sequence[str], console: Console) -> int:
     """jaxbench compare for two trainings, or for two folders with several seeds each."""
     from jaxbench.core.store import write_atomic
     from jaxbench.features.comparison import comparison, judge
@@ -65,6 +91,11 @@ def _compare_trainings(a: Path, b: Path, folder: Path | None, console: Console) 
         console.print(
             f"\nWritten to {folder}: summary.md, figures/{draw_learning.name}.svg", highlight=False, soft_wrap=True
         )
+        if names:
+            from jaxbench.features.exports import formats, source
+
+            compared = source.TrainingsComparedSource(found, f"{a.name} against {b.name}", b, folder)
+            formats.export(compared, names, console)
     return judge.EXIT[found[0].verdict]  # in seconds: fewer steps may take longer
 
 

@@ -9,7 +9,16 @@ from rich.console import Console
 
 from jaxbench.verbs import Verb
 
-VERB = Verb(usage="doctor", help="is this machine fit to measure on?", group="measure")
+VERB = Verb(
+    usage="doctor",
+    help="is this machine fit to measure on?",
+    group="measure",
+    examples=(
+        "doctor",
+        "doctor && jaxbench run cnn",
+        "doctor || less doctor.json",
+    ),
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -15,6 +15,11 @@ VERB = Verb(
     help="run everything once at a small size and write one page of results, within half an hour",
     group="measure",
     flags=("workdir", "dry_run", "share_machine"),
+    examples=(
+        "first-run",
+        "first-run --dry_run",
+        "first-run --workdir=results/first",
+    ),
 )
 
 

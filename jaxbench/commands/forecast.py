@@ -32,6 +32,11 @@ VERB = Verb(
     configured=True,
     refused=("cases", "targets"),
     prepare=prepare,
+    examples=(
+        "forecast gpt --targets=h100:8",
+        "forecast cnn --targets=v5e:4x4,v6e:2x4 --counts=1..64",
+        "forecast gpt --from=results/gpt --counts=2 --link=1gbit",
+    ),
 )
 
 

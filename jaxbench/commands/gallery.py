@@ -12,7 +12,17 @@ from jaxbench.verbs import FLAGS, Verb
 
 flags.DEFINE_string("docs", None, "gallery: the documentation folder that gets GALLERY.md and its figures.")
 
-VERB = Verb(usage="gallery", help="all papers that were run, as one page", group="explain", flags=("workdir", "docs"))
+VERB = Verb(
+    usage="gallery",
+    help="all papers that were run, as one page",
+    group="explain",
+    flags=("workdir", "docs"),
+    examples=(
+        "gallery",
+        "gallery --workdir=results/papers",
+        "gallery --docs=docs",
+    ),
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -29,6 +29,11 @@ VERB = Verb(
     argument="engine",
     example="jaxbench launch mpi --devices=cpu:1 -- run cnn",
     flags=("nodes", "devices", "processes_per_node", "minutes", "options", "workdir", "dry_run"),
+    examples=(
+        "launch slurm --nodes=1,2 --devices=gpu:8 -- run gpt",
+        "launch mpi --devices=cpu:1 -- run cnn",
+        "launch k8s --nodes=2 --devices=gpu:8 --dry_run -- run gpt",
+    ),
 )
 
 

@@ -15,6 +15,11 @@ VERB = Verb(
     help="measure this machine: peaks, launch cost and links; writes its profile, machine.json",
     group="measure",
     flags=("preset", "workdir", "share_machine"),
+    examples=(
+        "machine",
+        "machine --preset=smoke",
+        "machine --workdir=results/machine",
+    ),
 )
 
 

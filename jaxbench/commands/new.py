@@ -20,6 +20,11 @@ VERB = Verb(
     argument="file to write",
     example="jaxbench new mine.py",
     flags=("from", "template"),
+    examples=(
+        "new mine.py",
+        "new mine.py --from=equinox",
+        "new mystep.py --from=step",
+    ),
 )
 
 

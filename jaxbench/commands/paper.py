@@ -17,6 +17,11 @@ VERB = Verb(
     argument="paper, or list",
     example="jaxbench paper rajbhandari2020",
     flags=("preset", "workdir", "dry_run", "share_machine"),
+    examples=(
+        "paper goyal2017",
+        "paper list",
+        "paper rajbhandari2020 --preset=paper",
+    ),
 )
 
 

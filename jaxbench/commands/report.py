@@ -17,6 +17,11 @@ VERB = Verb(
     flags=("run",),
     required=("run",),
     configured=True,
+    examples=(
+        "report --run=results/a",
+        "report --run=results/a --config.report.width_in=3.5",
+        'report --run=results/a --config.report.title="Our model"',
+    ),
 )
 
 

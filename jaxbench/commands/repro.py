@@ -17,6 +17,11 @@ VERB = Verb(
     flags=("card", "margin", "workdir", "share_machine"),
     required=("card",),
     answers=True,
+    examples=(
+        "repro --card=cards/a.json",
+        "repro --card=cards/a.json --margin=0.1",
+        "repro --card=cards/a.json --workdir=results/again",
+    ),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,10 +26,15 @@ VERB = Verb(
     help="measure how it scales, then report (EXPERIMENT: a name, or a path to your own .py file)",
     group="measure",
     details="run takes --price_per_hour=2.50, the price of this machine: prints the cost of 1,000 steps and of a "
-    "training to target.",
+    "training to target. run, compare, ab and check take --export=summary,bmf,pytest-benchmark,openmetrics,mlperf.",
     argument="experiment",
-    flags=("preset", "workdir", "dry_run", "target", "share_machine", "price_per_hour", *OF_A_LAUNCH),
+    flags=("preset", "workdir", "dry_run", "target", "share_machine", "price_per_hour", "export", *OF_A_LAUNCH),
     configured=True,
+    examples=(
+        "run cnn",
+        "run gpt --config.model.preset=small --config.strategy=jit_auto,fsdp",
+        "run path/to/mine.py --preset=smoke --workdir=results/mine",
+    ),
 )
 
 
@@ -48,6 +53,7 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     (experiment,) = arguments
     if FLAGS.config.get("measures") == "targets":
         return _targets(experiment, workdir, console, followers)
+    names = exports_asked()
     require_price(per_hour := FLAGS.price_per_hour)
     if per_hour and FLAGS.config.get("measures") == "cases":
         raise UserError("--price_per_hour needs a model, which has steps: use jaxbench run cnn, for example.")
@@ -71,9 +77,28 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     code = report(workdir, console)
+    export(workdir, names, console)
     if per_hour and not generates:
         show_cost(workdir, per_hour, used, wall_s, console)
     return code
+
+
+def exports_asked() -> tuple[str, ...]:
+    """The formats of --export. Raises UserError before anything is measured."""
+    if FLAGS.export is None:
+        return ()
+    from jaxbench.features.exports import formats  # late: most commands export nothing
+
+    if FLAGS.dry_run:
+        raise UserError(f"--export={FLAGS.export} needs a measurement, and --dry_run measures nothing: drop one.")
+    return formats.asked(FLAGS.export, measures=str(FLAGS.config.get("measures", "")))
+
+
+def export(workdir: Path, names: Sequence[str], console: Console) -> None:
+    if names:
+        from jaxbench.features.exports import formats, source
+
+        formats.export(source.find(workdir), names, console)
 
 
 def check(experiment: str) -> None:
@@ -81,6 +106,7 @@ def check(experiment: str) -> None:
     from jaxbench.config import parse_targets
     from jaxbench.sweep import run as runner
 
+    exports_asked()
     if FLAGS.config.get("measures") == "targets":
         parse_targets(FLAGS.config)
     else:
@@ -93,13 +119,16 @@ def _targets(experiment: str, workdir: Path, console: Console, followers: Follow
     from jaxbench.features.time_to_target import targets as trainings
 
     require_price(FLAGS.price_per_hour)
+    names = exports_asked()
     if followers or FLAGS.target:
         raise UserError(f"'{experiment}' trains, in one process on devices that are here: drop --target or --process.")
     if FLAGS.dry_run:
         trainings.dry_run(FLAGS.config, console)
         return 0
     trainings.run(experiment, FLAGS.config, workdir, console, FLAGS.price_per_hour)
-    return report(workdir, console)
+    code = report(workdir, console)
+    export(workdir, names, console)
+    return code
 
 
 def require_price(per_hour: float | None) -> None:

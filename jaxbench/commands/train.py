@@ -28,6 +28,11 @@ VERB = Verb(
     configured=True,
     refused=("cases", "targets", "decode"),
     trains=True,
+    examples=(
+        "train cnn",
+        "train mlp --config.train.target=0.9 --workdir=results/mlp",
+        "train cnn --elastic --fault_timeout=60 --processes=2 --process=0 --coordinator=localhost:9911",
+    ),
 )
 
 

@@ -17,6 +17,11 @@ VERB = Verb(
     flags=("preset",),
     configured=True,
     refused=("cases", "targets", "decode"),
+    examples=(
+        "try cnn",
+        "try path/to/mine.py",
+        "try path/to/mystep.py --preset=smoke",
+    ),
 )
 
 

@@ -11,7 +11,16 @@ from rich.console import Console
 from jaxbench import __version__
 from jaxbench.verbs import Verb
 
-VERB = Verb(usage="version", help="the versions of jaxbench and jax", group="about")
+VERB = Verb(
+    usage="version",
+    help="the versions of jaxbench and jax",
+    group="about",
+    examples=(
+        "version",
+        "--version",
+        "version && python --version",
+    ),
+)
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

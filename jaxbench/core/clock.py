@@ -208,22 +208,27 @@ class Timer:
         return self.clock() - start, state
 
     def steps_per_loop(
-        self, loop: Loop[State, Batch], state: State, batch: Batch, least_s: float, place: Callable[[int], jax.Array]
+        self,
+        loop: Loop[State, Batch],
+        state: State,
+        batch: Batch,
+        least_s: float,
+        to_device: Callable[[int], jax.Array],
     ) -> tuple[int, State]:
-        """Like `steps_per_block`, up to 2^20 iterations. place: puts a number on the device."""
+        """Like `steps_per_block`, up to 2^20 iterations. to_device: puts a number on the device."""
         steps = 1
         while True:
-            seconds, state = self.loop(loop, state, batch, place(steps))
+            seconds, state = self.loop(loop, state, batch, to_device(steps))
             if steps >= 2**20 or self.broadcast(seconds >= least_s):
                 return steps, state
             # Below an eighth of the goal, eightfold: that cannot overshoot.
             steps *= 2 if self.broadcast(seconds > least_s / 8) else 8
 
     def loops(
-        self, loop: Loop[State, Batch], state: State, batch: Batch, steps: int, place: Callable[[int], jax.Array]
+        self, loop: Loop[State, Batch], state: State, batch: Batch, steps: int, to_device: Callable[[int], jax.Array]
     ) -> tuple[Loops, State]:
         """Times loops of `steps` and 2 x `steps` iterations alternately, after one warm-up loop."""
-        once, twice = place(steps), place(2 * steps)
+        once, twice = to_device(steps), to_device(2 * steps)
         _, state = self.loop(loop, state, batch, once)
         single, double = [], []
         with jax.transfer_guard("disallow"):

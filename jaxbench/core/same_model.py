@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from jaxbench.core.schema import CaseRecord, PointRecord
 
@@ -12,10 +11,10 @@ from jaxbench.core.schema import CaseRecord, PointRecord
 STEP_FACTS = ("parameters", "flops", "global_batch", "gradient_bytes")
 CASE_FACTS = ("op", "dtype", "shape", "elements", "payload_bytes", "flops", "bytes_moved")
 EXACT = 1e-9  # relative: FLOPs are floating-point numbers
-Differences = dict[str, tuple[Any, Any]]
+Differences = dict[str, tuple[object, object]]
 
 
-def _model_facts(record: PointRecord | CaseRecord) -> dict[str, Any]:
+def _model_facts(record: PointRecord | CaseRecord) -> dict[str, object]:
     if isinstance(record, CaseRecord):
         return {name: getattr(record, name) for name in CASE_FACTS}
     report = record.passport
@@ -29,9 +28,10 @@ def model_differences(a: PointRecord | CaseRecord, b: PointRecord | CaseRecord) 
     if left.keys() != right.keys():  # a step and a case
         return {"kind": (a.kind, b.kind)}
 
-    def same(x: Any, y: Any) -> bool:
-        numbers = isinstance(x, int | float) and isinstance(y, int | float)  # None: unknown in both or a difference
-        return math.isclose(x, y, rel_tol=EXACT) if numbers else x == y
+    def same(x: object, y: object) -> bool:
+        if isinstance(x, int | float) and isinstance(y, int | float):
+            return math.isclose(x, y, rel_tol=EXACT)
+        return x == y  # None: unknown in both or a difference
 
     return {name: (left[name], right[name]) for name in left if not same(left[name], right[name])}
 
@@ -41,5 +41,5 @@ def model_sentence(found: Differences, then: str, now: str) -> str:
     return "; ".join(f"{name}: {_shown(a)} {then}, {_shown(b)} {now}" for name, (a, b) in found.items())
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return f"{value:,.10g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

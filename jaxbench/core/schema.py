@@ -72,6 +72,7 @@ class CompileReport:
     product_flops_per_step: NonNegative | None = None  # dots and convolutions in the compiled text x devices
     metrics: Count = 1  # the scalars that the step returns, including the loss
     compiler_peak_bytes: Count | None = None  # the compiler's own peak memory, per device; None: unknown
+    compile_recorded: bool = False  # the program was loaded, and compile_s is what its first compilation took
     attention: str = ""  # kinds of `hlo.operations.ATTENTIONS` in the compiled text: "flash"; "" if none is known
 
 
@@ -225,6 +226,7 @@ class CaseRecord(CasePlace, Prepared):
     temp_bytes: Count | None  # scratch of the compiled call, per device
     collectives: tuple[str, ...] = ()  # kinds in the compiled program of a collective; () in older records
     calls_library: bool | None = None  # the compiled program has a custom call; None in older records
+    compile_recorded: bool = False  # as in `CompileReport`
     group_processes: AtLeastOne = 1  # of a collective: the processes that own the devices of one group
     group_hosts: AtLeastOne = 1  # the hosts of those processes
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # of a training: steps, final_accuracy

@@ -54,7 +54,7 @@ def write_atomic(path: Path, text: str | bytes) -> None:
         raise UserError(f"cannot write '{path}' ({error.strerror}): make room and continue.") from error
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: object) -> None:
     write_atomic(path, json.dumps(value, indent=2, sort_keys=True) + "\n")
 
 
@@ -64,8 +64,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, object]) -> None:
 
 
 class FolderLock:
-    """Locks `folder` against other processes until it is closed, or this process ends. As a context it leaves no file
-    behind if the folder is refused (UserError) and had none.
+    """Locks `folder` against other processes until it is closed, or this process ends. It leaves no file behind.
 
     Raises:
       UserError: another process holds the lock.
@@ -73,7 +72,7 @@ class FolderLock:
 
     def __init__(self, folder: Path):
         path = folder / LOCK
-        self._path, self._new = path, not path.exists()
+        self._path = path
         while True:
             # The kernel frees the lock of a killed process. A link could lead to a file of another folder.
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -87,10 +86,10 @@ class FolderLock:
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(self._file), os.stat(path)):
                     return
-            os.close(self._file)  # a process that was refused has removed it in between
+            os.close(self._file)  # the holder has ended, and has removed it in between
 
-    def close(self, *, refused: bool = False) -> None:
-        if refused and self._new:
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # a folder that became read-only, or that is gone, keeps its state
             self._path.unlink(missing_ok=True)  # while it is locked
         os.close(self._file)
 
@@ -98,7 +97,7 @@ class FolderLock:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self.close(refused=isinstance(error, UserError))
+        self.close()
 
 
 def lock_folder(folder: Path) -> FolderLock:
@@ -121,7 +120,7 @@ class RunFolder:
         self._first: dict[str, schema.PointRecord | schema.CaseRecord] = {}  # by point; says which model it measures
 
     @classmethod
-    def begin(cls, path: str | os.PathLike[str], config: dict[str, Any]) -> RunFolder:
+    def begin(cls, path: str | os.PathLike[str], config: Mapping[str, object]) -> RunFolder:
         """Creates the folder, or continues it if it has the same config. Locks it until `close`.
 
         Raises:
@@ -145,13 +144,13 @@ class RunFolder:
             raise UserError(f"cannot write to '{run.path}' ({error.strerror}): choose another --workdir.") from error
         except UserError:
             if run._lock is not None:
-                run._lock.close(refused=True)
+                run._lock.close()
                 run._lock = None
             run.close()
             raise
         return run
 
-    def _claim(self, config: dict[str, Any]) -> None:
+    def _claim(self, config: Mapping[str, object]) -> None:
         """Raises UserError if the locked folder has something that this run must not be mixed with."""
         if (self.path / "checkpoints").exists() or (self.path / "metrics.jsonl").exists():
             raise UserError(f"'{self.path}' contains a training: choose a new --workdir for measurements.")
@@ -167,7 +166,7 @@ class RunFolder:
         self.notes = notes  # without the note on an unfinished line, which the next call removes
         self._repair_last_line()
 
-    def _require_same_config(self, config: dict[str, Any]) -> None:
+    def _require_same_config(self, config: Mapping[str, object]) -> None:
         """Raises UserError if a field differs that is not in report.*, which may change."""
         old, new = flatten(self.config()), flatten(config)
         names = (name for name in old.keys() | new.keys() if not name.startswith("report."))
@@ -267,12 +266,12 @@ class RunFolder:
         return schema.from_json(line)
 
 
-def config_hash(config: dict[str, Any]) -> str:
+def config_hash(config: Mapping[str, object]) -> str:
     """The hash of what may not change in a config: all but report.*."""
     return digest({name: value for name, value in config.items() if name != "report"})
 
 
-def chained(records: Iterable[schema.Record], config: dict[str, Any]) -> str:
+def chained(records: Iterable[schema.Record], config: Mapping[str, object]) -> str:
     """The text of a records file with these records, for a run with this config."""
     lines, hash_before = [], config_hash(config)
     for line in map(schema.to_json, records):

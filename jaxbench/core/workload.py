@@ -31,6 +31,11 @@ Keys = Callable[[jax.Array], jax.Array]  # a random key -> one key for each part
 CollectiveBounds = dict[str, tuple[int, int]]
 
 
+def random_key(seed: int) -> jax.Array:
+    """`jax.random.PRNGKey(seed)` for a seed of 32 bits, made by the host: no program is compiled for two numbers."""
+    return jax.device_put(np.array([0, seed], np.uint32))  # `jnp.asarray` would compile, too
+
+
 @dataclass(frozen=True)
 class Field:
     """One array of an example, without the batch axis.

@@ -45,6 +45,7 @@ FLAG_GROUPS = (
     "MIMALLOC_",
     "TCMALLOC_",
 )
+KEEPING = ("JAX_COMPILATION_CACHE_", "JAX_PERSISTENT_CACHE_", "JAX_ENABLE_COMPILATION_CACHE")
 OF_A_HOOK = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")  # git sets these for hooks, and obeys them in every folder
 PROBE_LIMIT_S = 120.0  # JAX starts within seconds, unless it waits for hosts that never come
 
@@ -107,6 +108,7 @@ def capture(platform: str) -> Machine:
 def environment() -> dict[str, str]:
     """The variables of this process that change what JAX, its compilers and its libraries do."""
     chosen = {name for name in os.environ if name in FLAGS or name.startswith(FLAG_GROUPS)}
+    chosen -= {name for name in chosen if name.startswith(KEEPING)}  # a program is the same, compiled or loaded
     return {name: os.environ[name] for name in sorted(chosen)}
 
 

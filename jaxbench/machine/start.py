@@ -101,11 +101,7 @@ def _unoptimised() -> Options:
     """Options without LLVM's optimizations, in one module, and without fusion emitters if jaxlib has that option."""
     unoptimised: Options = {"xla_backend_optimization_level": 0, "xla_cpu_parallel_codegen_split_count": 1}
     plain: Options = {**unoptimised, "xla_cpu_use_fusion_emitters": False}
-    try:
-        jax.jit(lambda: 0).lower().compile(plain)
-    except jax.errors.JaxRuntimeError:  # jaxlib 0.12 always uses the fusion emitters
-        return unoptimised
-    return plain
+    return plain if jax.__version_info__ < (0, 11) else unoptimised  # newer ones always use the fusion emitters
 
 
 def start(
@@ -132,7 +128,7 @@ def start(
         available = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))
     if place and platform == "cpu":
         read_sockets_last()
-    settle_jax()
+    reset_jax_settings()
     if len(available) < devices:
         raise UserError(f"{devices} {platform} devices were requested, but this machine has {len(available)}.")
     return available[:devices]
@@ -223,7 +219,7 @@ changed_settings: dict[str, str] = {}  # by variable: settings that were reset h
 _before: dict[str, Any] = {}  # all values at the last check of this process
 
 
-def settle_jax() -> None:
+def reset_jax_settings() -> None:
     """Resets the settings that must be reset, and raises UserError for those that are refused.
 
     Called when devices start, and after an experiment's file has run, because it may change settings."""

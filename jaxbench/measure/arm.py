@@ -35,7 +35,7 @@ from jaxbench.levers import (
     option_sets,
     require_platform,
 )
-from jaxbench.machine.start import settle_jax
+from jaxbench.machine.start import reset_jax_settings
 from jaxbench.parallel import data_parallel
 from jaxbench.parallel.step import keep_barriers, without
 from jaxbench.workloads import inspection
@@ -64,10 +64,10 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
         module = discovery.load_experiment(experiment)
         if not hasattr(module, "grow"):
             raise UserError(f"--config.weak=model needs grow(config, devices), which '{experiment}' lacks: use batch.")
-        with discovery.explained(module):
+        with discovery.explaining_file(module):
             config = module.grow(copy.deepcopy(config), grown)
     workload = discovery.build(experiment, config)
-    settle_jax()
+    reset_jax_settings()
     if isinstance(workload, StepWorkload):
         raise UserError(f"'{workload.name}' is your own step, not a model: use jaxbench run, try or forecast.")
     if not isinstance(workload, TrainWorkload):

@@ -20,9 +20,9 @@ from jaxbench.config import counts
 from jaxbench.core.clock import Probe, Timer, run_ahead
 from jaxbench.core.program import TrainState
 from jaxbench.core.schema import PointRecord, RoundRecord, Verdict
-from jaxbench.core.workload import Batch
+from jaxbench.core.workload import Batch, random_key
 from jaxbench.levers import EXECUTION, PART
-from jaxbench.machine import cores
+from jaxbench.machine import cores, preparing
 from jaxbench.machine.core_speed import probe_of
 from jaxbench.machine.device_speed import DeviceProbe
 from jaxbench.measure import memory, step_facts, step_work
@@ -65,7 +65,7 @@ class Bench(Generic[Steps]):
     ):
         self.config, self.devices, self.steps, self.source, self.compiler = config, devices, steps, source, compiler
         self.device = multihost.first_here(devices)
-        self.key = jax.random.PRNGKey(config.seed)
+        self.key = random_key(config.seed)
         self.worker, self.co_runners = worker, ProcessGroup()
         self.timer = Timer(blocks=config.measure.blocks)
         self.prepared: dict[str, PreparedStep] = {}
@@ -124,7 +124,9 @@ class Bench(Generic[Steps]):
             members_of(program.mesh).barrier()
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(built.compiled.call(state, placed))
-            return time.perf_counter() - start, facts | step_facts.of_metrics(outputs), outputs
+            seconds = time.perf_counter() - start
+            preparing.HERE.first_run(seconds)
+            return seconds, facts | step_facts.of_metrics(outputs), outputs
 
     def pace(self, point: str) -> dict[str, float]:
         """Finds the block length of a prepared point. Raises StageError.
@@ -157,7 +159,8 @@ class Bench(Generic[Steps]):
             with stage("measure"), self.running(ready) as (call, state, batch):
                 # Another process has seen the step settle. Only the memory is cold here. The first block touches it
                 # while other sets load their programs, so no round waits for it.
-                _, state = self.timer_of(ready).block(call, state, batch, steps)
+                seconds, state = self.timer_of(ready).block(call, state, batch, steps)
+                preparing.HERE.first_run(seconds)
             self._warm.add(point.point)
             self.kept.states[point.point] = Held(state, steps, counted=counted_steps(state))
         return True

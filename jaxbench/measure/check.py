@@ -308,7 +308,7 @@ Again = Callable[[Reference, TrainState, int], TrainedState]
 def judge_timed_state(state: TrainState, steps: int) -> tuple[Verdict, ...]:
     """Whether the parameters are finite and the step counter is `steps`, on every device.
 
-    Compiles one small program for the shapes of a device's parameters, outside the timed region.
+    On an accelerator it compiles one small program for the shapes of a device's parameters, outside the timed region.
     """
     bad: dict[str, int] = {}
     shards: dict[jax.Device, dict[str, jax.Array]] = {}  # each device counts in its own, so no device waits for another
@@ -318,8 +318,8 @@ def judge_timed_state(state: TrainState, steps: int) -> tuple[Verdict, ...]:
                 if shard.replica_id == 0:  # a replicated value counts once
                     name = jax.tree_util.keystr(path, simple=True, separator="/")
                     shards.setdefault(shard.device, {})[name] = shard.data
-    for held in shards.values():
-        for name, count in jax.device_get(_not_finite()(held)).items():
+    for device, held in shards.items():
+        for name, count in _not_finite(device, held).items():
             bad[name] = bad.get(name, 0) + int(count)
     wrong = {name: count for name, count in bad.items() if count}
     reason = "every parameter is finite after the timed steps"
@@ -331,8 +331,15 @@ def judge_timed_state(state: TrainState, steps: int) -> tuple[Verdict, ...]:
     return finite, judge_steps(state, steps)
 
 
+def _not_finite(device: jax.Device, arrays: dict[str, jax.Array]) -> dict[str, int]:
+    """How many numbers of each array are not finite. The arrays of a CPU are the host's, so nothing is compiled."""
+    if device.platform == "cpu":
+        return {name: int(np.count_nonzero(~np.isfinite(np.asarray(x)))) for name, x in arrays.items()}
+    return {name: int(count) for name, count in jax.device_get(_count_not_finite()(arrays)).items()}
+
+
 @functools.cache
-def _not_finite() -> Callable[[dict[str, jax.Array]], dict[str, jax.Array]]:
+def _count_not_finite() -> Callable[[dict[str, jax.Array]], dict[str, jax.Array]]:
     return jit_once(lambda arrays: {name: jnp.sum(~jnp.isfinite(x)) for name, x in arrays.items()})
 
 

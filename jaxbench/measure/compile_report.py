@@ -3,25 +3,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import math
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
+from jax.extend import core
 
-from jaxbench.core.program import Program, TrainState
+from jaxbench.core.program import Program, Shardings, TrainState
 from jaxbench.core.schema import CompileReport, StepWork
-from jaxbench.core.workload import KEY, Batch, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree
+from jaxbench.core.workload import KEY, Batch, TrainWorkload
 from jaxbench.errors import UserError, present
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
 from jaxbench.hlo.operations import ATTENTIONS
+from jaxbench.measure.compile_times import Loaded, loading
 from jaxbench.measure.expected_communication import gradient_bytes
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.parallel.optimizer import unused_gradients
@@ -30,7 +32,7 @@ from jaxbench.workloads import flops
 from jaxbench.workloads.flops import Products
 from jaxbench.workloads.jaxprs import equations
 
-LOAD_EVENT = "/jax/compilation_cache/cache_hits"  # JAX records one for each program that the cache has
+T = TypeVar("T")
 # Locations are in the metadata of each instruction and, in newer versions of XLA, in numbered tables before them.
 _TABLES = "FileNames|FunctionNames|FileLocations|StackFrames"
 _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?:{_TABLES})\n', re.MULTILINE)
@@ -41,30 +43,40 @@ class CompiledStep:
     """The executable, which cannot retrace, and its compile report (`first_run_s` is still 0).
 
     hlo: the text of the optimized module. inputs: the shapes and shardings of the state and batch that it takes.
-    host_calls: its requests to the host. loaded: it came from the compilation cache, so its time is no compile time.
+    host_calls: its requests to the host. loaded: what came from the compilation cache, so that compile_s is no compile
+    time; None: it was compiled.
     work: what it does, as far as its text and its jaxpr say.
     """
 
-    call: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]]
+    call: Callable[[Any, Any], tuple[Any, Any]]
     report: CompileReport
     hlo: str = ""
     inputs: tuple[TrainState, Batch] | None = None
     host_calls: tuple[str, ...] = ()
-    loaded: bool = False
+    loaded: Loaded | None = None
     work: StepWork = StepWork()
 
     @property
     def text(self) -> str:
         """The text of the optimized module without source locations, which depend on the caller of the compiler."""
-        return _SOURCE_LINES.sub("", self.hlo)
+        return without_source_lines(self.hlo)
 
     @property
     def sha256(self) -> str:
         """The digest of `text`: equal for equal programs, in any process."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+        return digest_of(self.hlo)
 
 
-def with_sharding(avals: PyTree, sharding: PyTree) -> PyTree:
+def without_source_lines(hlo: str) -> str:
+    return _SOURCE_LINES.sub("", hlo)
+
+
+def digest_of(hlo: str) -> str:
+    """The digest of an optimized module, without source locations."""
+    return hashlib.sha256(without_source_lines(hlo).encode()).hexdigest()
+
+
+def with_sharding(avals: T, sharding: Shardings) -> T:
     shardings = jax.tree.broadcast(sharding, avals)
     return jax.tree.map(lambda a, s: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=s), avals, shardings)
 
@@ -114,7 +126,7 @@ class StatedWork:
         return self.model.total if work.model_flops is None else work.model_flops
 
 
-def _avals(workload: TrainWorkload | StatedWork, program: Program, global_batch: int) -> tuple[PyTree, PyTree]:
+def _avals(workload: TrainWorkload | StatedWork, program: Program, global_batch: int) -> tuple[TrainState, Any]:
     if program.avals is not None:
         return program.avals()
     state = with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)
@@ -153,7 +165,7 @@ def compile_step(
         traced_at = clock()
         lowered = traced.lower() if traced is not None else program.step.lower(state, batch)
         lowered_at = clock()
-        with _count_loaded() as loaded:
+        with loading() as loads:
             compiled = lowered.compile(options) if options else lowered.compile()
         compiled_at = clock()
     # Everything below reads the finished executable: none of it is part of the times above.
@@ -188,10 +200,12 @@ def compile_step(
     )
     names = callback_names(traced.jaxpr) if traced is not None else {}
     host_calls = operations.host_calls(module, names, platform=program.mesh.devices.flat[0].platform)
-    return CompiledStep(compiled, report, hlo, (state, batch), host_calls, bool(loaded), work)
+    return CompiledStep(compiled, report, hlo, (state, batch), host_calls, loads.one, work)
 
 
-def work_of(jaxpr: Any, stated: StatedWork, products: float | None, devices: int, batch: PyTree) -> StepWork:
+def work_of(
+    jaxpr: core.Jaxpr | None, stated: StatedWork, products: float | None, devices: int, batch: ArrayTree
+) -> StepWork:
     """What a step does according to its jaxpr and its text.
 
     jaxpr: None for a pmapped step, which has none apart from its model's. products: FLOPs of the products in the
@@ -220,26 +234,10 @@ def work_of(jaxpr: Any, stated: StatedWork, products: float | None, devices: int
     )
 
 
-@contextlib.contextmanager
-def _count_loaded() -> Iterator[list[str]]:
-    """Yields a list that grows by one entry for each program that is loaded from the compilation cache."""
-    loaded: list[str] = []
-
-    def listen(event: str, **kwargs: str | int) -> None:
-        if event == LOAD_EVENT:
-            loaded.append(event)
-
-    jax.monitoring.register_event_listener(listen)
-    try:
-        yield loaded
-    finally:
-        jax.monitoring.unregister_event_listener(listen)
-
-
-def callback_names(jaxpr: Any) -> dict[str, list[str]]:
+def callback_names(closed: core.ClosedJaxpr) -> dict[str, list[str]]:
     """The names of the Python functions that a step calls back, by primitive."""
     names: dict[str, list[str]] = {}
-    for equation in equations(jaxpr):
+    for equation in equations(closed.jaxpr):
         function = getattr(equation.params.get("callback"), "callback_func", None)
         if function is not None:
             known = names.setdefault(equation.primitive.name, [])

@@ -12,7 +12,8 @@ import jax
 
 from jaxbench.core.schema import CompiledRecord, CompileReport
 from jaxbench.measure.arm import compiler_options
-from jaxbench.measure.compile_report import require_one_program
+from jaxbench.measure.compile_report import CompiledStep, require_one_program
+from jaxbench.measure.compile_times import known_compile_s, note_compile_s
 from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import BuiltStep, Recipe
 from jaxbench.processes.group import members_of
@@ -34,7 +35,7 @@ class Compiler:
         self.experiment, self.devices, self.whole = experiment, devices, whole
         self.parts: Recipe | None = None
         self.reports: dict[str, CompileReport] = {}
-        self._compile_s: dict[str, float] = {}  # by digest of a program that this process compiled
+        self._compile_s: dict[str, tuple[float, bool]] = {}  # and whether it is recorded, by digest of the program
 
     def recipe(self, point: Point) -> Recipe:
         return self.parts if point.explains and self.parts is not None else self.whole
@@ -49,15 +50,25 @@ class Compiler:
         with stage("compile"):
             options = {**compiler_options(point.levers, program), **(extra or {})}
             program, compiled = recipe.executable(workload, program, point, options, accepted=accepted)
-            if compiled.loaded:  # from the cache, so its time is not a compile time; an equal program took this time
-                compile_s = self._compile_s.get(compiled.sha256, compiled.report.compile_s)
-                report = dataclasses.replace(compiled.report, compile_s=compile_s)
-                compiled = dataclasses.replace(compiled, report=report)
-            self._compile_s[compiled.sha256] = compiled.report.compile_s
+            compiled = dataclasses.replace(compiled, report=self._with_first_compile(compiled))
             require_one_program(members_of(program.mesh), compiled)
             compiled = dataclasses.replace(compiled, report=recipe.report(point, compiled.report))
             self.reports[point.point] = compiled.report
             return BuiltStep(point, workload, program, compiled)
+
+    def _with_first_compile(self, compiled: CompiledStep) -> CompileReport:
+        """The report with a compile time that is one. Loading took less; an equal program took it when it was compiled,
+        in this process or in an earlier one."""
+        report, sha256 = compiled.report, compiled.sha256
+        if compiled.loaded is None:
+            note_compile_s(sha256, report.compile_s)
+        elif (here := self._compile_s.get(sha256)) is not None:
+            return dataclasses.replace(report, compile_s=here[0], compile_recorded=here[1])
+        else:
+            compile_s = known_compile_s(sha256, compiled.loaded)
+            report = dataclasses.replace(report, compile_s=compile_s, compile_recorded=True)
+        self._compile_s[sha256] = report.compile_s, report.compile_recorded
+        return report
 
     def only(self, fields: Fields) -> Compiled:
         """The numbers that a dry run shows for a point. fields: `Point.to_json`. Raises StageError."""

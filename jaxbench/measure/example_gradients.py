@@ -6,8 +6,8 @@ backward pass of the others. So each example in turn is replaced by another one,
 bit. A gradient that stays the same has no contribution from that example.
 
 An example may lack a gradient for a good reason: its weight is 0, its hinge loss is 0, its ratio is clipped. That
-depends on its values, and on those of its partner in a pair. So the same places are looked at in other batches. If no
-example of any batch has a gradient there, the place decides.
+depends on its values, and on those of its partner in a pair. So the same positions are looked at in other batches. If
+no example of any batch has a gradient there, the position decides.
 
 The same program shows whether the gradient of the batch is a mean of the gradients of its halves. The values of a loss
 do not show it where a `stop_gradient` hides what weighs the examples, such as advantages normalized over the batch.
@@ -29,8 +29,8 @@ from jaxbench.core.workload import Batch, HostBatch, TrainWorkload
 from jaxbench.workloads import sharding_context
 
 DRAWS = 8  # random keys: with one, half of the examples may be dropped
-CHANCE = 1e-3  # the probability that `without_effect` returns a place which lacks an effect only by chance
-MOST_BATCHES = 100  # to prove that; if more are needed, it returns no place
+CHANCE = 1e-3  # the probability that `without_effect` returns a position which lacks an effect only by chance
+MOST_BATCHES = 100  # to prove that; if more are needed, it returns no position
 SUMS = 8  # numbers that describe a gradient
 APART = 1e-2  # a larger relative difference of two gradients is more than rounding in float32
 
@@ -78,11 +78,11 @@ def look_at(
     # As one array, which takes a large model more memory, but makes a smaller program for many small arrays.
     flat = jnp.concatenate([x.astype(jnp.float32).reshape(-1) for x in gradient])
     flat = jnp.where(flat == 0, 0, flat)  # -0 is 0
-    places = jnp.arange(flat.size, dtype=jnp.uint32)
-    # Odd factors, so that equal numbers at two places do not cancel.
-    checksum = jnp.sum(jax.lax.bitcast_convert_type(flat, jnp.uint32) * (2 * places + 1), dtype=jnp.uint32)
+    positions = jnp.arange(flat.size, dtype=jnp.uint32)
+    # Odd factors, so that equal numbers at two positions do not cancel.
+    checksum = jnp.sum(jax.lax.bitcast_convert_type(flat, jnp.uint32) * (2 * positions + 1), dtype=jnp.uint32)
     # Knuth's multiplicative hash: its high bits are signs that look random.
-    mixed = places * jnp.uint32(2654435761)
+    mixed = positions * jnp.uint32(2654435761)
 
     def signed(bit: jax.Array) -> jax.Array:
         return jnp.sum(jnp.where((mixed >> bit) & 1 == 1, flat, -flat))
@@ -100,31 +100,31 @@ def find(
     look: (batch, seed of its random key) -> its gradient; called about as often as there are examples. unread: the
     fields that change neither the loss nor its gradient. draws: the loss draws random numbers, which may drop some.
     """
-    places = range(len(next(iter(batch.values()))))
+    positions = range(len(next(iter(batch.values()))))
     read = [name for name in batch if name not in unread]
     seeds = range(DRAWS if draws else 1)
     first = functools.cache(lambda seed: look(batch, seed).bits)
 
-    def changes(fields: list[str], place: int) -> bool:
+    def changes(fields: list[str], position: int) -> bool:
         """Whether two other examples change the gradient. One of them may be equal, or lack a gradient too."""
-        donors = [place, (place + len(places) // 2) % len(places)] if fields else []
+        donors = [position, (position + len(positions) // 2) % len(positions)] if fields else []
         return any(
-            look(_replaced(batch, others, fields, [place], [donor]), seed).bits != first(seed)
+            look(_replaced(batch, others, fields, [position], [donor]), seed).bits != first(seed)
             for seed in seeds
             for donor in donors
         )
 
     # Labels, weights and other single numbers stay: an example that its label excludes must not get another label, and
     # the weight of one example would change the gradient of all.
-    without = [*places]
+    without = [*positions]
     for fields in ([name for name in read if batch[name].ndim > 1], read):
-        without = [place for place in without if not changes(fields, place)]
-        if len(without) < len(places):
+        without = [position for position in without if not changes(fields, position)]
+        if len(without) < len(positions):
             break
     # If no example has a gradient, `first_step` and the check of the parameters say so.
-    some = 0 < len(without) < len(places)
+    some = 0 < len(without) < len(positions)
     never = without_effect(lambda *given: look(*given).bits, batch, others, fields, without) if some else []
-    return ExampleGradients(examples=len(places), without=tuple(without), never=tuple(never))
+    return ExampleGradients(examples=len(positions), without=tuple(without), never=tuple(never))
 
 
 def mean_of_halves(look: Look, batch: HostBatch, *, share: float | None, rounding: float) -> bool:
@@ -152,10 +152,10 @@ def without_effect(
     fields: Sequence[str],
     without: Sequence[int],
 ) -> list[int]:
-    """The places of `without` where no example changes a result, in as many other batches as a proof takes.
+    """The positions of `without` where no example changes a result, in as many other batches as a proof takes.
 
     A share q of the examples has no effect here. If that were due to their values, or to those of their partners in a
-    pair, a place would have none in r batches with a probability of q^r.
+    pair, a position would have none in r batches with a probability of q^r.
 
     bits: (batch, seed of its random key) -> the result. fields: those that are replaced.
     """
@@ -169,7 +169,7 @@ def without_effect(
         mixed = random.permutation(2 * examples)
         both = {name: np.concatenate([batch[name], others[name]])[mixed] for name in batch}
         first, second = ({name: x[half] for name, x in both.items()} for half in (np.s_[:examples], np.s_[examples:]))
-        base = bits(first, seed)  # another random key each time: a place may be chosen at random in each step
+        base = bits(first, seed)  # another random key each time: a position may be chosen at random in each step
         if bits(_replaced(first, second, fields, never, never), seed) == base:
             continue
         never = [at for at in never if bits(_replaced(first, second, fields, [at], [at]), seed) == base]
@@ -179,11 +179,11 @@ def without_effect(
 
 
 def _replaced(
-    batch: HostBatch, others: HostBatch, fields: Sequence[str], places: list[int], donors: list[int]
+    batch: HostBatch, others: HostBatch, fields: Sequence[str], positions: list[int], donors: list[int]
 ) -> HostBatch:
-    """The batch with some fields of the examples `places` from the examples `donors` of another batch."""
+    """The batch with some fields of the examples `positions` from the examples `donors` of another batch."""
     found = dict(batch)
     for name in fields:
         found[name] = np.array(batch[name])
-        found[name][places] = others[name][donors]
+        found[name][positions] = others[name][donors]
     return found

@@ -25,7 +25,7 @@ EXAMPLES = 16  # enough for the probes: most faults of a step show on a few exam
 FACTOR, NEARLY = 8, 1e-3  # a power of two, which does not change rounding; relative error of the gradient
 
 
-def explained(
+def diagnosed(
     checks: tuple[Verdict, ...],
     outputs: ArrayTree,
     workload: TrainWorkload,

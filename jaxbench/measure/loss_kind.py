@@ -38,7 +38,7 @@ from jaxbench import discovery
 from jaxbench.core import weighted
 from jaxbench.core.trees import ArrayTree
 from jaxbench.core.weighted import WeightedMean
-from jaxbench.core.workload import KEY, Batch, HostBatch, Mean, TrainWorkload
+from jaxbench.core.workload import KEY, Batch, HostBatch, Mean, TrainWorkload, random_key
 from jaxbench.errors import UserError, of_kind
 from jaxbench.measure import example_gradients, expected_communication
 from jaxbench.measure.compile_report import example_flops
@@ -186,14 +186,14 @@ def find(
     """
     # Before the precision changes, which would compile the initial values again.
     with jax.default_device(device):
-        start = (make or state_maker(workload))(jax.random.PRNGKey(0))
+        start = (make or state_maker(workload))(random_key(0))
     draw = jit_once(workload.synthetic, static_argnums=1)
     # In full precision, because the answer is a difference of two values that rounding must not hide.
     with jax.default_device(device), jax.default_matmul_precision("highest"):
         params = jit_initial(lambda params: [_moved(params, seed) for seed in (1, 2)])(start.params)
         model_state = start.model_state
         del start  # the optimizer's state would hold its memory
-        drawn = jax.device_get(draw(jax.random.PRNGKey(1), 2 * examples))
+        drawn = jax.device_get(draw(random_key(1), 2 * examples))
         batch, more, padded = _batches(workload, drawn)
         traced = _traced(workload, model_state, params[0], batch)
         if isinstance(traced, LossKind):
@@ -305,7 +305,7 @@ def _gradients(
     compiled = jit_once(partial(example_gradients.look_at, workload, model_state))
 
     def look(batch: HostBatch, seed: int) -> example_gradients.Gradient:
-        bits, sums, norm = jax.device_get(compiled(params, batch, jax.random.PRNGKey(seed)))
+        bits, sums, norm = jax.device_get(compiled(params, batch, random_key(seed)))
         return example_gradients.Gradient(bits=int(bits), sums=sums, norm=float(norm))
 
     draws = expected_communication.draws(workload)

@@ -15,8 +15,9 @@ from jaxbench import discovery, levers
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
 from jaxbench.core.trees import ArrayTree
-from jaxbench.core.workload import Batch, Dataset, TrainWorkload
+from jaxbench.core.workload import Batch, Dataset, TrainWorkload, random_key
 from jaxbench.levers import INPUT, PART
+from jaxbench.machine import preparing
 from jaxbench.machine.mesh import on_host
 from jaxbench.measure import expected_communication, first_step, step_facts, step_work
 from jaxbench.measure.arm import Arms, build_program, require_options
@@ -88,6 +89,7 @@ class ModelSteps:
         """Raises StageError for a loss that is not a mean over its examples."""
         with stage("model"):
             _ = self.proof.loss_kind
+        preparing.HERE.set_aside()  # it is of the model, not of the point that comes first
 
     def require_parts(self, workload: TrainWorkload, program: Program, point: Point) -> None:
         """Raises UserError if the examples of a step cannot be divided as the point asks."""
@@ -112,7 +114,7 @@ class ModelSteps:
     def verdicts(self, built: BuiltStep, batch: Batch, out: ArrayTree) -> tuple[Verdict, ...]:
         point = built.point
         checks = self.proof.verdicts(point, self._grown(point), built.program, built.compiled, batch)
-        return first_step.explained(checks, out, built.workload, key=self.key, batch=batch, device=self.device)
+        return first_step.diagnosed(checks, out, built.workload, key=self.key, batch=batch, device=self.device)
 
     def work(self, built: BuiltStep, batch: Batch) -> StepWork:
         """Parts of a step that update nothing have counts only."""
@@ -223,7 +225,7 @@ def bench(config: Fields, experiment: str, devices: list[jax.Device], worker: st
     """
     made = ConfigDict(config)
     with stage("model"):  # before any point, so that a model that cannot be built is reported once
-        steps = ModelSteps(made, experiment, devices, jax.random.PRNGKey(made.seed), keep=worker == "try")
+        steps = ModelSteps(made, experiment, devices, random_key(made.seed), keep=worker == "try")
         require_every_option(made, devices)
     return Bench(made, devices, steps, ModelSource(steps), Compiler(made.experiment, devices, steps), worker)
 

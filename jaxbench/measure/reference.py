@@ -164,7 +164,7 @@ class Updates:
         keys_of_parts = layout.draws and layout.keys is not None
         self.jit, self._device, self._layout, self.apart = jit, device, layout, apart
         self._workload = workload = by_parts(workload) if keys_of_parts else workload
-        self._compiled: jax.stages.Compiled | None = None  # the gradient of the whole batch, or of a part
+        self._compiled: jax.stages.Compiled | None = None  # the update with the whole batch, or the gradient of a part
         self._step = jit(lambda state, grads, model_state: update(workload, state, grads, model_state))
 
         def loss(
@@ -193,26 +193,26 @@ class Updates:
         with jax.default_device(self._device):
             state = jax.device_put(state, self._device)
             batch = batch if self.apart else jax.device_put(batch, self._device)
-            gradient = self._in_parts if self.apart else self._of_batch
             for _ in range(count):
                 # Waiting keeps only one update's scratch memory alive, as in `check.train`.
-                state = jax.block_until_ready(self._step(state, *gradient(state, batch)))
+                state = jax.block_until_ready((self._in_parts if self.apart else self._of_batch)(state, batch))
         return trained(state)
 
-    def _of_batch(self, state: TrainState, batch: Batch) -> tuple[ArrayTree, ArrayTree]:
-        """(gradients, model_state) of the whole batch."""
+    def _of_batch(self, state: TrainState, batch: Batch) -> TrainState:
+        """The state after an update with the whole batch: one program, so that one is compiled."""
 
-        def run(state: TrainState, batch: Batch) -> tuple[ArrayTree, ArrayTree, Scalars]:
+        def run(state: TrainState, batch: Batch) -> tuple[TrainState, Scalars]:
             # With a key for each part, `by_parts` splits the batch. Otherwise layers such as batch normalization do.
             with sharding_context.over(parts=1 if state.key.ndim > 1 else self._layout.parts):
                 # With the metrics, as the judged steps return them: without, XLA fuses otherwise, and in bfloat16 the
                 # gradient of a bias then rounds differently by a tenth.
-                return gradients(self._workload, state, batch)
+                grads, model_state, metrics = gradients(self._workload, state, batch)
+            return update(self._workload, state, grads, model_state), metrics
 
-        return self._fitting(run, state, batch)(state, batch)[:2]
+        return self._fitting(run, state, batch)(state, batch)[0]
 
-    def _in_parts(self, state: TrainState, batch: Batch) -> tuple[ArrayTree, ArrayTree]:
-        """As `_of_batch`, part by part; each part counts with its weight.
+    def _in_parts(self, state: TrainState, batch: Batch) -> TrainState:
+        """As `_of_batch`, but the gradient part by part; each part counts with its weight.
 
         The loop over parts is in Python: convolutions inside a compiled loop are many times slower on the CPU.
         """
@@ -222,7 +222,7 @@ class Updates:
             part = jax.device_put(jax.tree.map(lambda x, start=start: x[start : start + size], batch), self._device)
             result = self._fitting(self._weighted_gradient, state, part)(state, part)
             total = result if total is None else self._add(total, result)
-        return self._divide(*present(total))
+        return self._step(state, *self._divide(*present(total)))
 
     def _fitting(self, function: Callable[..., object], state: TrainState, batch: Batch) -> jax.stages.Compiled:
         """The compiled function. Raises Unfit on a CPU with too little memory."""

@@ -12,7 +12,7 @@ from jaxbench.core.clock import InFlight, run_ahead
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.trees import ArrayTree
 from jaxbench.core.weighted import Means
-from jaxbench.core.workload import KEY, Batch, Dataset, Metrics, Scalars, TrainWorkload
+from jaxbench.core.workload import KEY, Batch, Dataset, Metrics, Scalars, TrainWorkload, random_key
 from jaxbench.errors import UserError
 from jaxbench.parallel import multihost
 from jaxbench.parallel.step import jit_once
@@ -115,7 +115,7 @@ def train_briefly(
         raise UserError(f"--config.train.batch={batch} exceeds the {examples} training examples: use fewer.")
     metrics: Scalars = {}
     with jax.set_mesh(program.mesh):
-        state = program.init(jax.random.PRNGKey(seed))
+        state = program.init(random_key(seed))
         call = members_of(program.mesh).after_barrier(program.step)
         in_flight = InFlight(run_ahead(program.mesh.local_devices))
         for step in range(steps):

@@ -111,8 +111,8 @@ def lengths(workload: CollectiveWorkload, n: int) -> tuple[int, int]:
     return count, count // n if workload.op == "reduce_scatter" else count
 
 
-def resident_bytes(workload: CollectiveWorkload, places: int, n: int, platform: str) -> int:
-    """An upper bound on the bytes that `places` devices in groups of `n` hold: carried buffers and scratch memory."""
+def resident_bytes(workload: CollectiveWorkload, devices: int, n: int, platform: str) -> int:
+    """An upper bound on the bytes that `devices` in groups of `n` hold: carried buffers and scratch memory."""
     argument, result = lengths(workload, n)
     carried = argument + result
     if workload.op == "broadcast" and not has_broadcast(platform):
@@ -120,7 +120,7 @@ def resident_bytes(workload: CollectiveWorkload, places: int, n: int, platform: 
     scratch = 2 * result if workload.op == "all_to_all" else 0
     if platform == "cpu" and workload.dtype == "bfloat16":  # computed in float32, see docs/metrics
         scratch = 2 * carried
-    return places * (carried + scratch) * jnp.dtype(workload.dtype).itemsize
+    return devices * (carried + scratch) * jnp.dtype(workload.dtype).itemsize
 
 
 def has_broadcast(platform: str) -> bool:
@@ -168,7 +168,7 @@ def build(
         return (feed_back(x, out, zero), sent, out), None
 
     def draw(seed: int) -> tuple[tuple[jax.Array, ...], tuple[jax.Array]]:
-        drawn = (drawn_values(seed, (place,), 0, argument, dtype, largest) for place in range(len(devices)))
+        drawn = (drawn_values(seed, (position,), 0, argument, dtype, largest) for position in range(len(devices)))
         x = _shards(split, devices, drawn, argument)
         # The step donates its state, so the first one has room for the results.
         empty = [np.zeros(length, dtype) for length in ([argument] if masked else []) + [result]]
@@ -183,7 +183,7 @@ def build(
     def zeros(seed: int) -> float:
         """The share of zeros in all arguments, from one period of each."""
         length = min(argument, PERIOD)  # the values repeat after that
-        drawn = [drawn_values(seed, (place,), 0, length, dtype, largest) for place in range(len(devices))]
+        drawn = [drawn_values(seed, (position,), 0, length, dtype, largest) for position in range(len(devices))]
         return float(np.mean(np.stack(drawn) == 0))
 
     specs = PartitionSpec(axes), PartitionSpec()
@@ -230,23 +230,23 @@ def _count_wrong_on_devices(
     op: str, result: jax.Array, mesh: jax.sharding.Mesh, axis: str, seed: int, largest: int
 ) -> int:
     """The number of wrong values on this process's devices."""
-    place_of = {device: place for place, device in enumerate(mesh.devices.flat)}
-    shards = {place_of[shard.device]: shard for shard in result.addressable_shards}
+    position_of = {device: position for position, device in enumerate(mesh.devices.flat)}
+    shards = {position_of[shard.device]: shard for shard in result.addressable_shards}
     wrong = 0
     for members in groups(tuple(mesh.shape.values()), axis):
-        for rank, place in enumerate(members):
-            if place in shards:
-                # `rank` is the place within the group, which decides the part that it gets.
-                expected = segments(op, members, rank, result.size // len(place_of))
-                wrong += count_wrong(np.asarray(shards.pop(place).data), expected, seed, largest)
+        for rank, position in enumerate(members):
+            if position in shards:
+                # `rank` is the position within the group, which decides the part that it gets.
+                expected = segments(op, members, rank, result.size // len(position_of))
+                wrong += count_wrong(np.asarray(shards.pop(position).data), expected, seed, largest)
     return wrong
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a result: the elementwise sum over the devices `places` of their `length` elements from `start` on."""
+    """A part of a result: the sum over the devices at `positions` of their `length` elements from `start` on."""
 
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     start: int
     length: int
 
@@ -261,9 +261,9 @@ def segments(op: str, members: tuple[int, ...], rank: int, length: int) -> list[
     part = length // len(members)
     return {
         "all_reduce": lambda: [Segment(members, 0, length)],
-        "all_gather": lambda: [Segment((place,), 0, part) for place in members],
+        "all_gather": lambda: [Segment((position,), 0, part) for position in members],
         "reduce_scatter": lambda: [Segment(members, rank * length, length)],
-        "all_to_all": lambda: [Segment((place,), rank * part, part) for place in members],
+        "all_to_all": lambda: [Segment((position,), rank * part, part) for position in members],
         "broadcast": lambda: [Segment(members[:1], 0, length)],
         "ppermute": lambda: [Segment((members[rank - 1],), 0, length)],  # rank 0 gets that of the last: index -1
     }[op]()
@@ -280,17 +280,17 @@ def require_exact(op: str, dtype: np.dtype, summands: int) -> int:
 
 
 @functools.lru_cache(maxsize=256)
-def _period(seed: int, place: int, largest: int) -> np.ndarray:
-    drawn = np.random.default_rng([seed, place]).integers(0, largest + 1, PERIOD, np.uint8)
+def _period(seed: int, position: int, largest: int) -> np.ndarray:
+    drawn = np.random.default_rng([seed, position]).integers(0, largest + 1, PERIOD, np.uint8)
     drawn.flags.writeable = False  # cached: all callers share it
     return drawn
 
 
 def drawn_values(
-    seed: int, places: Sequence[int], start: int, length: int, dtype: np.dtype, largest: int
+    seed: int, positions: Sequence[int], start: int, length: int, dtype: np.dtype, largest: int
 ) -> np.ndarray:
-    """Elements start .. start + length of the sum over `places`, in `dtype`. Shape (length,)."""
-    period = np.sum([_period(seed, place, largest) for place in places], axis=0, dtype=np.int64).astype(dtype)
+    """Elements start .. start + length of the sum over `positions`, in `dtype`. Shape (length,)."""
+    period = np.sum([_period(seed, position, largest) for position in positions], axis=0, dtype=np.int64).astype(dtype)
     return np.resize(np.roll(period, -(start % PERIOD)), length)
 
 
@@ -302,7 +302,7 @@ def count_wrong(actual: np.ndarray, expected: list[Segment], seed: int, largest:
     for segment in expected:
         for done in range(0, segment.length, BLOCK):
             length = min(BLOCK, segment.length - done)
-            right = drawn_values(seed, segment.places, segment.start + done, length, actual.dtype, largest)
+            right = drawn_values(seed, segment.positions, segment.start + done, length, actual.dtype, largest)
             wrong += int(np.sum(actual[at : at + length] != right))  # NaN is wrong
             at += length
     return wrong

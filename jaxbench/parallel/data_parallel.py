@@ -67,15 +67,15 @@ def by_compiler(
     workload: TrainWorkload,
     devices: list[jax.Device],
     axis_type: AxisType,
-    explained: AbstractContextManager[None] | None = None,
+    tracing: AbstractContextManager[None] | None = None,
 ) -> Program:
     """The Program of a step written for the whole batch, in which the compiler places the communication.
 
-    explained: a context in which the loss is traced, for example to turn errors into advice.
+    tracing: a context in which the loss is traced, for example to turn errors into advice.
     """
 
     def step(state: TrainState, batch: Batch) -> tuple[TrainState, Scalars]:
-        with explained or contextlib.nullcontext(), sharding_context.over(parts=len(devices)):
+        with tracing or contextlib.nullcontext(), sharding_context.over(parts=len(devices)):
             grads, model_state, metrics = gradients(workload, state, batch)
         return update(workload, state, grads, model_state), metrics
 

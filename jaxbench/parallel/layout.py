@@ -16,20 +16,24 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.sharding import PartitionSpec
 
 from jaxbench.core.program import TrainState
-from jaxbench.core.workload import KEY, PyTree, TrainWorkload
+from jaxbench.core.trees import ArrayTree, Tree
+from jaxbench.core.workload import KEY, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.parallel import multihost
 from jaxbench.parallel.axes import LIES_ON, Sizes, splits
 from jaxbench.parallel.step import create_state
 from jaxbench.workloads.levers import is_frozen, paths
+
+T = TypeVar("T")
 
 
 def padded(size: int, parts: int) -> int:
@@ -101,7 +105,7 @@ class Cut:
         # Zeros, because an elementwise optimizer leaves a zero with a zero gradient alone, and norms do not see it.
         return jnp.pad(rows, [(0, 0)] * len(indices) + [(0, padding)])
 
-    def join(self, x: PyTree) -> PyTree:
+    def join(self, x: jax.Array | np.ndarray) -> jax.Array | np.ndarray:
         """Inverse of `cut`, of a host or a device array."""
         if self.flat == 1:
             return x
@@ -155,12 +159,12 @@ class Cut:
         return padded(math.prod(self.local) * split, self.flat)
 
 
-def masked(tree: PyTree) -> bool:
+def masked(tree: object) -> bool:
     """Whether a tree is the placeholder of `optax.masked` for parameters that the optimizer does not see."""
     return isinstance(tree, optax.MaskedNode)
 
 
-def map_arrays(function: Callable[..., PyTree], tree: PyTree, *others: PyTree) -> PyTree:
+def map_arrays(function: Callable[..., T], tree: object, *others: object) -> Tree[T]:
     """`jax.tree.map` over a tree with the structure of the parameters; masked parts stay as they are."""
     return jax.tree.map(lambda x, *o: x if masked(x) else function(x, *o), tree, *others, is_leaf=masked)
 
@@ -172,11 +176,11 @@ class Mirrored:
     condition on such a part.
     """
 
-    def __init__(self, canonical: TrainState, also: Callable[[PyTree], bool] | None = None):
+    def __init__(self, canonical: TrainState, also: Callable[[object], bool] | None = None):
         params = canonical.params
 
-        def mirrors(tree: PyTree) -> bool:
-            structure: PyTree
+        def mirrors(tree: object) -> bool:
+            structure: Any  # JAX's stubs do not have its methods
             arrays, structure = jax.tree.flatten(tree, is_leaf=masked)
             try:
                 places = structure.flatten_up_to(params)
@@ -194,9 +198,9 @@ class Mirrored:
     def map(
         self,
         state: TrainState,
-        params: Callable[[PyTree], PyTree],
-        other: Callable[[PyTree], PyTree],
-        moments: Callable[[PyTree], PyTree] | None = None,
+        params: Callable[[Any], Any],
+        other: Callable[[Any], Any],
+        moments: Callable[[Any], Any] | None = None,
     ) -> TrainState:
         """Applies a function to each group. moments: for the parts that mirror the parameters; None: as `params`."""
         moments, others = moments or params, partial(jax.tree.map, other)
@@ -209,7 +213,7 @@ class Mirrored:
             key=other(state.key),
         )
 
-    def moments(self, state: TrainState) -> list[PyTree]:
+    def moments(self, state: TrainState) -> list[ArrayTree]:
         """The parts of the optimizer's state that mirror the parameters."""
         parts = zip(self._outside.flatten_up_to(state.opt_state), self._mirrors, strict=True)
         return [part for part, mirrors in parts if mirrors]
@@ -222,7 +226,7 @@ class Layout:
     the parameters.
     """
 
-    def __init__(self, workload: TrainWorkload, cuts: PyTree, moments: PyTree | None = None):
+    def __init__(self, workload: TrainWorkload, cuts: Tree[Cut], moments: Tree[Cut] = None):
         self.canonical = canonical_avals(workload)
         self.params, self.cuts, self._moments = self.canonical.params, cuts, cuts if moments is None else moments
         self.mirrored = Mirrored(self.canonical)
@@ -231,7 +235,7 @@ class Layout:
         """Converts the canonical state to the global arrays."""
         return self._map(state, lambda x, cut: cut.cut(x), lambda x: x)
 
-    def join_params(self, params: PyTree) -> PyTree:
+    def join_params(self, params: T) -> T:
         """`join` for parameters, or for their gradients."""
         return jax.tree.map(lambda x, cut: cut.join(x), params, self.cuts)
 
@@ -247,10 +251,8 @@ class Layout:
         """From global arrays to the canonical state, as host arrays."""
         return self.join(multihost.on_host(state))
 
-    def _map(
-        self, state: TrainState, of_array: Callable[[PyTree, Cut], PyTree], other: Callable[[PyTree], PyTree]
-    ) -> TrainState:
-        def by(cuts: PyTree) -> Callable[[PyTree], PyTree]:
+    def _map(self, state: TrainState, of_array: Callable[[Any, Cut], Any], other: Callable[[Any], Any]) -> TrainState:
+        def by(cuts: Tree[Cut]) -> Callable[[Any], Any]:
             return lambda tree: map_arrays(of_array, tree, cuts)
 
         return self.mirrored.map(state, by(self.cuts), other, by(self._moments))
@@ -261,7 +263,7 @@ def canonical_avals(workload: TrainWorkload) -> TrainState:
     return jax.eval_shape(partial(create_state, workload), KEY)
 
 
-def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
+def cuts(workload: TrainWorkload, sizes: Sizes) -> Tree[Cut]:
     """A tree of Cut with the structure of the parameters, for a mesh of `sizes`.
 
     Raises UserError for a dimension that does not divide, and for an axis that splits nothing of the model.
@@ -295,7 +297,7 @@ def cuts(workload: TrainWorkload, sizes: Sizes) -> PyTree:
                 "axis data or fsdp, or freeze other parameters."
             )
 
-    def cut(path: Any, aval: PyTree) -> Cut:
+    def cut(path: jax.tree_util.KeyPath, aval: jax.ShapeDtypeStruct) -> Cut:
         name = jax.tree_util.keystr(path, simple=True, separator="/")
         dims = split(name)
         for dim, logical, axis in dims:

@@ -91,7 +91,7 @@ def dependencies(
         shapes.update(given, out)
     params = enumerate(jax.tree.leaves(canonical.params))
     # Any array of such a shape: which of them it was is not followed through the jaxpr.
-    whole = frozenset(place for place, aval in params if aval.shape and aval.shape in shapes)
+    whole = frozenset(index for index, aval in params if aval.shape and aval.shape in shapes)
     # The comparison with shards finds optimizers that read shapes in Python, such as weight decay of matrices only.
     values = not whole and not reductions and (shards is None or same(workload, canonical, shards))
     return OptimizerDependencies(values, reductions, whole)
@@ -129,7 +129,7 @@ def unused_gradients(workload: TrainWorkload, canonical: TrainState) -> frozense
     closed = traced(workload, canonical)
     # JAX's own removal of dead code, as XLA will do it. The gradients are the first arguments.
     _, used = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
-    return frozenset(place for place, _ in enumerate(jax.tree.leaves(canonical.params)) if not used[place])
+    return frozenset(index for index, _ in enumerate(jax.tree.leaves(canonical.params)) if not used[index])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +184,7 @@ def gathered_update(
     if need.values:
         return None
     # Flat arrays always, because a flat shard allows only elementwise work.
-    gathered = frozenset(place for place, cut in enumerate(cuts) if cut.flat > 1 or (cut.axes and place in need.whole))
+    gathered = frozenset(index for index, cut in enumerate(cuts) if cut.flat > 1 or (cut.axes and index in need.whole))
     seen = leaving(specs, gathered, split.mirrored)
     return GatheredUpdate(
         workload=workload,
@@ -210,15 +210,15 @@ def on_device(avals: TrainState, specs: TrainState, mesh: Mesh) -> TrainState:
 
 def leaving(specs: TrainState, gathered: frozenset[int], mirrored: Mirrored) -> TrainState:
     """The specs, except that the gathered parameters and their moments are whole on every device."""
-    places = places_of(specs.params)
+    indices = indices_of(specs.params)
 
     def of(tree: Tree[PartitionSpec]) -> Tree[PartitionSpec]:
-        return map_arrays(lambda spec, place: WHOLE if place in gathered else spec, tree, places)
+        return map_arrays(lambda spec, index: WHOLE if index in gathered else spec, tree, indices)
 
     return mirrored.map(specs, of, lambda spec: spec)
 
 
-def places_of(params: object) -> Tree[int]:
+def indices_of(params: object) -> Tree[int]:
     """The index of each leaf, in a tree of the same structure."""
     leaves, structure = jax.tree.flatten(params)
     return jax.tree.unflatten(structure, range(len(leaves)))
@@ -244,17 +244,17 @@ def sends(
     other; and one number for each reduction over each axis. All are upper bounds: XLA drops what the update does not
     use, and merges reductions. On a CPU, reductions to one number do not count (see measure/expected_communication.py).
     """
-    places, axes = places_of(avals.params), {name: size for name, size in mesh.shape.items() if size > 1}
+    indices, axes = indices_of(avals.params), {name: size for name, size in mesh.shape.items() if size > 1}
 
-    def numbers(aval: jax.ShapeDtypeStruct, place: int, spec: PartitionSpec) -> int:
-        total, left = 0, math.prod(aval.shape) if place in gathered else 0
+    def numbers(aval: jax.ShapeDtypeStruct, index: int, spec: PartitionSpec) -> int:
+        total, left = 0, math.prod(aval.shape) if index in gathered else 0
         # The smallest axis first: this order has the largest sum, and the result is an upper bound.
         for size in sorted(axes[name] for name in spec if name in axes):
             total, left = total + left, left // size
         return total
 
     trees = [avals.params] * (1 + params) + mirrored.moments(avals)
-    most = sum(jax.tree.leaves([map_arrays(numbers, tree, places, specs.params) for tree in trees]))
+    most = sum(jax.tree.leaves([map_arrays(numbers, tree, indices, specs.params) for tree in trees]))
     counted = 0 if platform(mesh) == "cpu" else need.reductions * len(axes)
     bounds = {"all-gather": (0, most), "all-reduce": (0, counted)}
     return {kind: allowed for kind, allowed in bounds.items() if allowed[1]}

@@ -21,6 +21,8 @@ from jaxbench.processes.child import Child, ready
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.launch import Followers, Remote
 from jaxbench.processes.messages import Answer, Failed, Idle, Pace, Ready, Recorded, Request, Round, Setup, line_of
+from jaxbench.records.documents import decode
+from jaxbench.records.preparation import Spent, together
 
 Kind = TypeVar("Kind")
 
@@ -74,6 +76,7 @@ class Worker:
         self._cpus: list[tuple[str, tuple[int, ...]]] = []  # of each process: its host, and the CPUs that it may use
         self._children: list[Child | Remote] = [self._child(i, setup) for i, setup in enumerate(each_setup)]
         self._ahead: list[Request] = []  # sent, and not yet answered
+        self._spent: list[tuple[str, Spent]] = []  # on what it was asked, by point
         self._sent_s: list[float] = []  # when, with that of a request that is not sent ahead
 
     def _child(self, number: int, setup: Setup) -> Child | Remote:
@@ -109,7 +112,7 @@ class Worker:
         """
         if self._ready is None:
             try:
-                self._ready = self._receive(Ready, "start", START_LIMIT_S, "start")
+                self._ready = self._receive(Ready, "start", START_LIMIT_S, "start", "")
             except WorkerError as error:  # `ask` raises it: only its caller can say which point failed
                 self._ready = error
 
@@ -143,8 +146,8 @@ class Worker:
         stage = "measure" if request.do == "round" else "compile"
         limit = self.limit_s(request) if limit_s is None else limit_s
         sent_s = self._sent_s.pop(0)  # it may be answered long before it is asked for
-        answer = self._receive(messages.answer_kind(type(request)), stage, limit, asked(request))
         name = point_of(request)
+        answer = self._receive(messages.answer_kind(type(request)), stage, limit, asked(request), name)
         self._longest[name] = max(self._longest.get(name, 0.0), time.monotonic() - sent_s)
         return answer
 
@@ -153,12 +156,18 @@ class Worker:
         for child in self._children:
             child.send(line_of(message))
 
-    def _receive(self, kind: type[Answer], stage: str, limit_s: float, what: str) -> Answer:
+    def take_spent(self) -> list[tuple[str, Spent]]:
+        """What it has spent on its start and on requests since the last call, by point."""
+        taken, self._spent = self._spent, []
+        return taken
+
+    def _receive(self, kind: type[Answer], stage: str, limit_s: float, what: str, point: str) -> Answer:
         """The merged answer of all processes. Raises WorkerError for the first process that failed or died.
 
-        what: that it was asked, for a message.
+        what: that it was asked, for a message. point: that it is about.
         """
         answers: dict[Child | Remote, object] = {}
+        spent: dict[str, list[Spent]] = {"spent": [], "spent_on_model": []}
         failed: Child | Remote | None = None
         left_s, stopped_s = limit_s, 0.0
         while len(answers) < len(self._children):
@@ -177,12 +186,18 @@ class Worker:
                 # a name, the copy is that of process 0, whatever its folder is on the other host.
                 if isinstance(copy := line.pop("source", None), dict):
                     source.require_same(copy, self._setup.source)
+                for name, those in spent.items():
+                    if isinstance(of_child := line.pop(name, None), dict):  # an older commit does not send it
+                        those.append(decode(Spent, of_child))
                 answers[child] = answer = messages.answer_of(line, kind)
                 # After a failure the others get a short time: they may fail too, or block in a collective forever.
                 if isinstance(answer, Failed) and failed is None:
                     failed, left_s = child, min(left_s, FAILED_LIMIT_S)
             if left_s <= 0 or stopped_s >= STOPPED_LIMIT_S:
                 break
+        for name, those in spent.items():
+            if those:
+                self._spent.append((point if name == "spent" else "", together(those)))
         silent = [child for child in self._children if child not in answers]
         if failed is not None:
             raise self._failure(answers, failed)

@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 
@@ -22,7 +22,8 @@ from jaxbench.errors import UserError
 from jaxbench.machine.position import Position
 from jaxbench.machine.start import require_free
 
-Answer = TypeVar("Answer")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 BARRIER_LIMIT_S = 600.0  # one process may compile, or compute a reference, for this time while the others wait
 
@@ -83,8 +84,8 @@ class ProcessGroup:
         if not self.alone:
             self._wait(f"jaxbench/at/{name}")
 
-    def all_gather(self, value: Any) -> list[Any]:
-        """The value of each process, in their order. value: JSON."""
+    def all_gather(self, value: T) -> list[T]:
+        """The value of each process, in their order. value: JSON, so a tuple may return as a list."""
         if self.alone:
             return [value]
         name, service = self._next(), self.service
@@ -96,11 +97,11 @@ class ProcessGroup:
             service.key_value_delete(f"{name}/")
         return values
 
-    def broadcast(self, value: Any) -> Any:
+    def broadcast(self, value: T) -> T:
         """The value of the leader. value: JSON."""
         return self.all_gather(value)[0]
 
-    def on_leader(self, call: Callable[[], Any]) -> Any:
+    def on_leader(self, call: Callable[[], T]) -> T:
         """Runs `call` on the leader only, and returns its result, JSON, on all. Raises its UserError on all."""
         answer: dict[str, Any] = {}
         if self.leads:
@@ -117,12 +118,12 @@ class ProcessGroup:
         """Whether `value` is true in every process."""
         return all(self.all_gather(value))
 
-    def after_barrier(self, call: Callable[..., Answer]) -> Callable[..., Answer]:
+    def after_barrier(self, call: Callable[P, T]) -> Callable[P, T]:
         """`call` after a barrier, so all processes start it together."""
 
-        def started_together(*args: Any) -> Answer:
+        def started_together(*args: P.args, **named: P.kwargs) -> T:
             self.barrier()  # some collectives wait only half a minute for the others
-            return call(*args)
+            return call(*args, **named)
 
         return call if self.alone else started_together
 

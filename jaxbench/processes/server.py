@@ -8,6 +8,7 @@ outlives its parent.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -15,6 +16,7 @@ import queue
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -25,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 from jaxbench import discovery
 from jaxbench.catalog import targets
 from jaxbench.errors import Raised, Unsupported, UserError
-from jaxbench.machine import allocator, manifest, source
+from jaxbench.machine import allocator, manifest, preparing, source
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.processes.messages import Failed, Idle, Message, Ready, Request, Setup, line_of, message_of
 
@@ -72,15 +74,26 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
     if setup.platform == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
         here = setup.world.devices_here if setup.world else None
         pin_to_cores(setup.cores or here or setup.devices, setup.order)
+    preparing.HERE.begin()
+    begun_s = time.perf_counter()
     from jaxbench.machine import start
+
+    preparing.HERE.listen(tunes=setup.platform != "cpu")
+    starts = {"import_s": time.perf_counter() - begun_s}
 
     def begin() -> State:
         allocator.require_loaded()
         if setup.target:
             return make(setup, start.target_devices(targets.parse(setup.target)))
-        return make(setup, start.start(setup.platform, setup.devices, cores=setup.cores, place=setup.world))
+        begun_s = time.perf_counter()
+        devices = start.start(setup.platform, setup.devices, cores=setup.cores, place=setup.world)
+        starts["backend_s"] = time.perf_counter() - begun_s
+        return make(setup, devices)
 
     def send(message: Message, **more: object) -> None:
+        more["spent"] = dataclasses.asdict(preparing.HERE.take(**starts))
+        more["spent_on_model"] = dataclasses.asdict(preparing.HERE.take_aside())
+        starts.clear()
         answers.write(json.dumps({**line_of(message), **more}) + "\n")
         answers.flush()
 
@@ -91,6 +104,7 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
     device_counts: dict[str, int] = {}
 
     def answer(line: str) -> Message:
+        preparing.HERE.begin()
         request = message_of(json.loads(line), requests)
         if setup.world and not _concerns_this_process(state, request, device_counts):
             return Idle()

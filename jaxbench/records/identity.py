@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from jaxbench.records.documents import flatten
 
@@ -44,10 +44,10 @@ FIELDS = tuple(dict.fromkeys(name.partition(".")[0] for name in FACTS))  # the m
 TOLERANCE = {"identity.nominal_hz": 0.02, "memory_bytes": 0.5}
 SPEED = "identity.product_s"  # seconds of the reference product: how fast the machine is now. No fact of identity
 SAME_SPEED = 0.15  # relative: smaller differences of the reference product are its own noise
-Differences = dict[str, tuple[Any, Any]]
+Differences = dict[str, tuple[object, object]]
 
 
-def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
+def differences(then: Mapping[str, object], now: Mapping[str, object]) -> Differences:
     """{field: (value in `then`, value in `now`)} of the facts by which two machines differ; {} for the same machine.
 
     then, now: manifests, or the `machine` entry of a machine profile. CPU devices are created on demand, so their
@@ -68,7 +68,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
     return {name: found[name] for name in FACTS if name in found}  # a set has no order, and sentences need one
 
 
-def hardware(then: Mapping[str, Any], now: Mapping[str, Any]) -> Differences:
+def hardware(then: Mapping[str, object], now: Mapping[str, object]) -> Differences:
     """`differences` without the kernel, for facts that a system update does not invalidate."""
     return {name: both for name, both in differences(then, now).items() if name != KERNEL}
 
@@ -84,23 +84,28 @@ def refused(found: Differences) -> str:
     return f"{where} ({sentence(found)})"
 
 
-def slower(then: Mapping[str, Any], now: Mapping[str, Any]) -> float:
+def _identity(about: Mapping[str, object]) -> Mapping[str, Any]:
+    """The entry `identity` of a manifest; {} in older ones."""
+    return cast(Mapping[str, Any], about.get("identity") or {})
+
+
+def slower(then: Mapping[str, object], now: Mapping[str, object]) -> float:
     """How many times as long the reference product took in `now` as in `then`. NaN: unknown, or timed with different
     versions of its library."""
-    left, right = (about.get("identity") or {} for about in (then, now))
+    left, right = _identity(then), _identity(now)
     a, b = left.get("product_s"), right.get("product_s")
     if not a or not b or left.get("product_by") != right.get("product_by"):
         return math.nan
     return float(b) / float(a)
 
 
-def other_speed(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+def other_speed(then: Mapping[str, object], now: Mapping[str, object]) -> bool:
     """Whether the machine ran at another speed, beyond the noise of the reference product."""
     times = slower(then, now)
     return max(times, 1 / times) > 1 + SAME_SPEED  # False for NaN
 
 
-def cautions(then: Mapping[str, Any], now: Mapping[str, Any], first: str, second: str) -> list[str]:
+def cautions(then: Mapping[str, object], now: Mapping[str, object], first: str, second: str) -> list[str]:
     """Sentences, without their full stops, on what may explain a difference in time between two manifests of one
     machine: its speed, and which of its GPUs it used.
 
@@ -110,18 +115,18 @@ def cautions(then: Mapping[str, Any], now: Mapping[str, Any], first: str, second
     if other_speed(then, now):
         late, early = (second, first) if times > 1 else (first, second)
         ran = "a reference product ran" if differences(then, now) else "the same machine ran a reference product"
-        before, after = (f"{about['identity']['product_s']:.3g} s" for about in (then, now))
+        before, after = (f"{_identity(about)['product_s']:.3g} s" for about in (then, now))
         found.append(
             f"{ran} {max(times, 1 / times):.1f} times slower {late} than {early} ({before} {first}, {after} {second}), "
             "which may explain a difference in time"
         )
-    a, b = ((about.get("identity") or {}).get("gpus") for about in (then, now))
+    a, b = (_identity(about).get("gpus") for about in (then, now))
     if a and b and not {*a} & {*b}:
         found.append(f"the GPUs are others of the same kind ({', '.join(a)} {first}, {', '.join(b)} {second})")
     return found
 
 
-def machine_name(machine: Mapping[str, Any]) -> str:
+def machine_name(machine: Mapping[str, object]) -> str:
     """The accelerator or the processor of a manifest, with the number of devices or cores."""
     if machine.get("platform") != "cpu":
         return f"{machine.get('devices', '?')} x {machine.get('device_kind')}"
@@ -129,7 +134,7 @@ def machine_name(machine: Mapping[str, Any]) -> str:
     return f"{name}, {cores} core{'s' if cores != 1 else ''}" if cores else str(name)
 
 
-def changes(then: Any, now: Any) -> str:
+def changes(then: object, now: object) -> str:
     """Each field that differs: "jax 0.10.1, now 0.10.2; flax 0.12, now none". Both values if they have no fields."""
     if not isinstance(then, Mapping) or not isinstance(now, Mapping):
         return f"{then}, now {now}"
@@ -138,13 +143,13 @@ def changes(then: Any, now: Any) -> str:
     return "; ".join(f"{name} {left.get(name, 'none')}, now {right.get(name, 'none')}" for name in names)
 
 
-def commit(git: Mapping[str, Any]) -> str:
+def commit(git: Mapping[str, object]) -> str:
     """The commit of a manifest's `git` entry: "commit 1a2b3c4d5e6f with changes"."""
     known = f"commit {str(git.get('commit', ''))[:12]}{' with changes' if git.get('dirty') else ''}"
     return known if git else "an installed package"
 
 
-def cannot_tell(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def cannot_tell(then: Mapping[str, object], now: Mapping[str, object]) -> str:
     """A sentence with the remaining doubt about two machines that look the same; "" if both have an identity."""
     if "identity" in then and "identity" in now:
         return ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from jaxbench.records.documents import AtLeastOne, Count, JsonObject, NonNegative, Positive
+from jaxbench.records.preparation import Preparation
 
 
 class Git(TypedDict, total=False):
@@ -133,7 +134,9 @@ class Manifest(Machine, total=False):
     config_sha256: str
     plan: Plan
     sessions: list[Session]
+    preparation: Preparation  # of the newest start; absent in older runs
     workers: dict[str, Surroundings]  # by their names in records
+    examples: dict[str, Count]  # of a training: in the splits "train" and "test"; absent in older ones
     target: str  # of a run that only compiles
     waiting: list[str]  # sentences about the jobs of a launch that have not ended
     apart: list[str]  # sentences about the machines of its jobs that differ

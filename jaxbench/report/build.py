@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from jaxbench import features
@@ -26,6 +27,7 @@ from jaxbench.report.page import Picture
 from jaxbench.report.run_report import RunReport
 
 _FOLDER, _FIGURES = Path(__file__).with_name("figures"), "jaxbench.report.figures"
+NOTHING = "The figure '{name}' is not drawn: too little was measured for any of its panels."
 KINDS = ("cases", "levers", "compiled", "decode")  # what a plan measures; "" are steps over device counts
 
 
@@ -61,17 +63,26 @@ def pictures(run: RunReport) -> list[Picture]:
     """Draws the figures of a run into its folder, and returns those that were drawn."""
     shown, look = [], canvas.look_of(run.config)
     for name, plot in figures_of(run).items():
-        files = canvas.render(lambda plot=plot: plot(run), look)  # type: ignore[misc]
+        made: list[Figure | None] = []
+
+        def draw(plot: Plot = plot, made: list[Figure | None] = made) -> Figure | None:
+            made.append(plot(run))
+            return made[0]
+
+        files = canvas.render(draw, look)
         canvas.write(files, run.path / "figures", name)  # without files it removes those of an earlier report
         if files:
             shown.append(picture(name, files["svg"], run))
+        elif made and made[0] is not None and canvas.is_empty(made[0]):  # it is for this run, and no panel has data
+            shown.append(Picture(name=name, svg=b"", caption=NOTHING.format(name=name)))
     return shown
 
 
 def picture(name: str, svg: bytes, run: RunReport) -> Picture:
     """A drawn figure with its caption."""
     plot = figures()[name]
-    return Picture(name=name, svg=svg, caption=f"{plot.caption} {plot.more(run) if plot.more else ''}".strip())
+    caption = f"{plot.caption} {plot.more(run) if plot.more else ''}".strip()
+    return Picture(name=name, svg=svg, caption=caption, folded=plot.diagnostic)
 
 
 @dataclass(frozen=True, kw_only=True)

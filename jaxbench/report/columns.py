@@ -249,6 +249,7 @@ COLUMNS: tuple[Column, ...] = (
     *_defined_in(
         "compile-report",
         Column("compile_s", ("point.compile_report.compile_s", "point.case.compile_s"), unit="s"),
+        Column("compile_recorded", ("point.compile_report.compile_recorded", "point.case.compile_recorded")),
         Column(
             "peak_bytes",
             lambda row: (row.point.compile_report and row.point.compile_report.peak_bytes) or None,

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxbench.analysis.quantities import seconds
 from jaxbench.analysis.run_rows import Row
-from jaxbench.core.schema import CaseRecord, PointRecord, ProfileRecord, RoundRecord
+from jaxbench.core.schema import CaseRecord, CompileReport, PointRecord, ProfileRecord, RoundRecord
 from jaxbench.digits import digits
 from jaxbench.report.page import Fold, Timeline
 from jaxbench.report.table import FOLD, NUMBER, TEXT, Column, Table, facts, fill, plain
@@ -111,7 +111,7 @@ def _tables(row: Row) -> Iterator[Table]:
 
 
 def _case_facts(record: CaseRecord) -> list[tuple[str, str]]:
-    compiled = [("compile", record.compile_s), ("one call of an empty program", record.launch_s)]
+    compiled = [(_compile(record), record.compile_s), ("one call of an empty program", record.launch_s)]
     counts = [("FLOP, analytic", record.flops), ("FLOP, by the compiler", record.compiler_flops)]
     counts += [("bytes moved, analytic", record.bytes_moved), ("bytes moved, by the compiler", record.compiler_bytes)]
     scratch = [] if record.temp_bytes is None else [("scratch memory", memory_size(record.temp_bytes))]
@@ -125,9 +125,14 @@ def _case_facts(record: CaseRecord) -> list[tuple[str, str]]:
     ]
 
 
+def _compile(report: CompileReport | CaseRecord) -> str:
+    return "compile (recorded when it was first compiled; now it was loaded)" if report.compile_recorded else "compile"
+
+
 def _training_facts(row: Row, record: PointRecord) -> list[tuple[str, str]]:
     passport = record.passport
     times = [(name.replace("_", " "), getattr(passport, f"{name}_s")) for name in _PHASES]
+    times[_PHASES.index("compile")] = _compile(passport), passport.compile_s
     moved, expected = passport.compiler_bytes_per_step, passport.expected_gradient_bytes
     return [
         *((name, "not timed separately" if value is None else seconds(value)) for name, value in times),

@@ -66,6 +66,7 @@ HEADINGS = {
     "Base": (Purpose.DETAIL, "speed-up-and-efficiency"),
     "Notes": (Purpose.NOTE, ""),
     "Rounds": (Purpose.NOTE, "rounds"),
+    "Preparation": (Purpose.DETAIL, "preparation"),
     "Crossings": (Purpose.NOTE, "crossings"),
     "Where the time goes": (Purpose.NOTE, "transfer-start-and-work"),
     "Training to a target": (Purpose.NOTE, "ways-to-a-target"),
@@ -97,8 +98,9 @@ class Picture:
     """A figure."""
 
     name: str  # its label for screen readers, and the prefix of its ids
-    svg: bytes  # from this package's own drawing code, so it is not escaped
+    svg: bytes  # from this package's own drawing code, so it is not escaped; b"": there is only a caption
     caption: str = ""
+    folded: bool = False  # behind its name, because it shows how it was measured
 
     @property
     def inline(self) -> str:
@@ -139,6 +141,7 @@ class Page:
     table: Table
     brief: Table | None = None  # a shorter `table` for the terminal; None: the terminal shows `table`
     sections: Sequence[Section]
+    ledger: Table | None = None  # what preparing has cost
     folds: Sequence[Fold] = ()  # the details of the points
     links: Sequence[tuple[str, str]] = ()  # (relative URL, text)
     sources: Sequence[tuple[str, object]] = ()  # (heading, value that JSON can hold), shown last

@@ -44,8 +44,9 @@ from jaxbench.levers import LEVERS, PART
 from jaxbench.records import identity
 from jaxbench.records.machine_profile import MachineProfile
 from jaxbench.records.manifest import Manifest
+from jaxbench.records.preparation import Preparation
 from jaxbench.records.studies import Search
-from jaxbench.report import columns, sentences, table
+from jaxbench.report import columns, preparation, sentences, table
 from jaxbench.report.details import fold
 from jaxbench.report.page import Fold, Page, Picture, Section, sections
 from jaxbench.report.table import Kind, Table, take
@@ -194,7 +195,7 @@ class RunReport:
     @functools.cached_property
     def normal(self) -> list[PublishedVerdict]:
         """Whether collectives are as fast as published ones."""
-        return case_comparisons.judge_published(self.view, self.rows, manifest=self.manifest)
+        return case_comparisons.published_verdicts(self.view, self.rows, manifest=self.manifest)
 
     @functools.cached_property
     def splits(self) -> list[CallSplit]:
@@ -269,6 +270,7 @@ class RunReport:
             "Base": sentences.base_lines(rows) if self.kind == TRAINING else [],
             "Notes": [*self.repairs, *sentences.notes(rows), *(control.sentence for control in self.controls)],
             "Rounds": sentences.of_rounds(self.manifest, self.points(), self.controls, rows),
+            "Preparation": preparation.sentences(self.manifest.get("preparation", Preparation())),
             "Crossings": [*(each.sentence for each in self.crossings), *(each.sentence for each in self.half_rates)],
             "Where the time goes": [split.sentence for split in self.splits],
             "Training to a target": [way.sentence for way in self.ways],
@@ -318,6 +320,7 @@ class RunReport:
             brief=self.brief(),
             definition=self.definition,
             sections=self.sections(),
+            ledger=preparation.ledger(self.manifest.get("preparation", Preparation())),
             folds=self.folds(),
             sources=[("Manifest", self.manifest), ("Config", self.config), *card],
         )

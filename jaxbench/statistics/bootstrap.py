@@ -33,7 +33,7 @@ import zlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy import special
@@ -42,6 +42,9 @@ from jaxbench.errors import present
 from jaxbench.records.documents import NonNegative, decode, unsealed
 from jaxbench.records.reading import read_json
 from jaxbench.statistics import turns
+
+if TYPE_CHECKING:  # shapes in signatures, which nothing needs at run time
+    from jaxtyping import Float, Int
 
 SPREAD = "spread.json"  # in a run folder
 CALIBRATED, ASSUMED_KIND = "calibrated", "assumed"
@@ -91,7 +94,7 @@ def read_spread(folder: Path) -> RunVariance:
     return read_json(path, lambda content: decode(RunVariance, unsealed(content)), "delete it to assume the spread.")
 
 
-def autocorrelation(values: np.ndarray) -> float:
+def autocorrelation(values: Float[np.ndarray, " n"]) -> float:
     """The correlation of neighbours (lag 1); 0 for a constant."""
     apart = values - values.mean()
     total = float(apart @ apart)
@@ -154,7 +157,7 @@ class BootstrapSamples:
     """The bootstrap samples of one run: its resampled rounds and processes.
 
     Attributes:
-      units: all (session, round) of the run, sorted. process: (R,) int, which process measured each unit.
+      units: all (session, round) of the run, sorted: R. process: (R,) int, which process measured each unit.
       spread: the variation between processes, used for points that fewer than MIN_PROCESSES measured.
       weights: (draws, R) float32, how often each draw contains each unit: rounds resampled within each process.
       process_weights: (draws, processes) float32, the same if processes are resampled.
@@ -198,7 +201,7 @@ class BootstrapSamples:
         known = math.isinf(spread.df)  # otherwise the spread is an estimate, too
         self._doubt = np.ones(draws) if known else np.sqrt(self._random.chisquare(spread.df, draws) / spread.df)
 
-    def _multinomial(self, count: int) -> np.ndarray:
+    def _multinomial(self, count: int) -> Float[np.ndarray, "draws count"]:
         if count == 0:
             return np.zeros((len(self.weights), 0), dtype=np.float32)
         share = np.full(count, 1 / count)
@@ -224,7 +227,9 @@ class BootstrapSamples:
         found.turns = self.turns.at(self._columns(units))
         return found
 
-    def fit(self, series: Sequence[tuple[Sequence[Unit], np.ndarray]], compared: Sequence[tuple[int, int]]) -> None:
+    def fit(
+        self, series: Sequence[tuple[Sequence[Unit], Float[np.ndarray, " units"]]], compared: Sequence[tuple[int, int]]
+    ) -> None:
         """Estimates how alternating rounds depend on each other. series: for each point that may support a claim, its
         units and the logarithm of its time in each. compared: of them (`turns.pairs`)."""
         if self.turns is not None:
@@ -232,17 +237,17 @@ class BootstrapSamples:
             sets = len(np.unique(self.process)) >= MIN_PROCESSES
             self.turns = turns.fit(self.process, found, compared, sets=sets)
 
-    def mean(self, values: np.ndarray, units: Sequence[Unit], *, logs: bool = True) -> turns.Mean:
+    def mean(self, values: Float[np.ndarray, " units"], units: Sequence[Unit], *, logs: bool = True) -> turns.Mean:
         """The mean of one value per unit, in alternating rounds. logs: the values are logarithms of times."""
         times = OPTIONAL_STOPPING if self.auto_rounds else 1.0
         return present(self.turns).mean(np.array(self._columns(units)), values, logs=logs, times=times)
 
-    def _drawn(self, mean: turns.Mean) -> np.ndarray:
-        """(draws,): the draws of a mean over alternating rounds."""
+    def _drawn(self, mean: turns.Mean) -> Float[np.ndarray, " draws"]:
+        """The draws of a mean over alternating rounds."""
         return mean.value + np.einsum("df,f->d", self._normal(), mean.loadings)
 
-    def _normal(self) -> np.ndarray:
-        """(draws, R): the random factor of each round in each draw."""
+    def _normal(self) -> Float[np.ndarray, "draws R"]:
+        """The random factor of each round in each draw."""
         rounds = len(self.units)
         if self._factors.shape[1] != rounds:
             normal = self._random.standard_normal((len(self.weights), rounds))
@@ -255,26 +260,31 @@ class BootstrapSamples:
         """The number of processes that measured these units."""
         return len(np.unique(self.process_of(units)))
 
-    def process_of(self, units: Sequence[Unit]) -> np.ndarray:
-        """(len(units),) int: the process that measured each."""
+    def process_of(self, units: Sequence[Unit]) -> Int[np.ndarray, " units"]:
+        """The process that measured each."""
         return self.process[self._columns(units)]
 
-    def of(self, units: Sequence[Unit]) -> np.ndarray:
-        """How often each draw contains each of the given units, in their order. Returns (draws, len(units))."""
+    def of(self, units: Sequence[Unit]) -> Float[np.ndarray, "draws units"]:
+        """How often each draw contains each of the given units, in their order."""
         columns = self._columns(units)
         by_process = self.processes(units) >= MIN_PROCESSES
         return self.process_weights[:, self.process[columns]] if by_process else self.weights[:, columns]
 
     def centre(
-        self, samples: np.ndarray, owners: np.ndarray, units: Sequence[Unit], *, signed: bool = False
-    ) -> tuple[float, np.ndarray]:
+        self,
+        samples: Float[np.ndarray, " n"],
+        owners: Int[np.ndarray, " n"],
+        units: Sequence[Unit],
+        *,
+        signed: bool = False,
+    ) -> tuple[float, Float[np.ndarray, " draws"]]:
         """(value, draws): the geometric mean over processes of each one's median, for the data and for each draw. In
         alternating rounds: the geometric mean over rounds of the median of each round, without outliers.
 
         The draws vary as much as these processes do. `differing` adds the variation that one or two cannot show.
 
         Args:
-          samples: (n,) values above 0. owners: (n,) int, which of `units` each belongs to.
+          samples: values above 0. owners: which of `units` each belongs to.
           signed: samples may be negative, and the mean is arithmetic.
         """
         if self.turns is not None and len(units) > 1:
@@ -299,15 +309,17 @@ class BootstrapSamples:
             value, drawn = _mean(medians, signed), _mean(each.T, signed)
         return float(value), self.widened(float(value), drawn, units)
 
-    def widened(self, value: float, drawn: np.ndarray, units: Sequence[Unit]) -> np.ndarray:
+    def widened(
+        self, value: float, drawn: Float[np.ndarray, " draws"], units: Sequence[Unit]
+    ) -> Float[np.ndarray, " draws"]:
         """The draws of a statistic of these units, widened for the small number of resampled units."""
         processes = self.processes(units)
         # Rounds are resampled within each process, which costs one degree of freedom for each of them.
         count = processes if processes >= MIN_PROCESSES else len(units) - processes + 1
         return widened(value, drawn, count, OPTIONAL_STOPPING if self.auto_rounds else 1.0)
 
-    def differing(self, name: str, units: Sequence[Unit]) -> np.ndarray:
-        """(draws,) random factors by which another process would differ at `name`; 1 if processes are resampled."""
+    def differing(self, name: str, units: Sequence[Unit]) -> Float[np.ndarray, " draws"]:
+        """Random factors by which another process would differ at `name`; 1 if processes are resampled."""
         processes = self.processes(units)
         if processes >= MIN_PROCESSES:
             return np.ones(len(self.weights))
@@ -320,8 +332,10 @@ class BootstrapSamples:
         return [self._column[unit] for unit in units]
 
 
-def _mean(values: np.ndarray, signed: bool, shares: np.ndarray | None = None) -> np.ndarray:
-    """The mean over the last axis, geometric unless signed. With shares (draws, n), the weighted mean of each draw."""
+def _mean(
+    values: Float[np.ndarray, "*draws n"], signed: bool, shares: Float[np.ndarray, "draws n"] | None = None
+) -> Float[np.ndarray, " *draws"]:
+    """The mean over the last axis, geometric unless signed. With shares, the weighted mean of each draw."""
     if values.shape[-1] == 1 and shares is None:
         return values[..., 0]
     found = values if signed else np.log(values)
@@ -342,7 +356,9 @@ def _together(units: Sequence[Unit], workers: Iterable[tuple[Unit, str]]) -> lis
     return sorted([*sets, rest] if rest else sets, key=min)
 
 
-def widened(value: float, drawn: np.ndarray, count: int, times: float = 1.0) -> np.ndarray:
+def widened(
+    value: float, drawn: Float[np.ndarray, " draws"], count: int, times: float = 1.0
+) -> Float[np.ndarray, " draws"]:
     """The draws of a statistic, moved away from its value.
 
     Their percentiles then give Student's interval for a mean of `count` resampled units, wider by the factor `times`.
@@ -358,33 +374,42 @@ def widened(value: float, drawn: np.ndarray, count: int, times: float = 1.0) -> 
     return value + factor * (drawn - value)
 
 
-def weighted_median(values: np.ndarray, owners: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def weighted_median(
+    values: Float[np.ndarray, " n"], owners: Int[np.ndarray, " n"], weights: Float[np.ndarray, "draws k"]
+) -> Float[np.ndarray, " draws"]:
     """The median of each bootstrap sample: the mean of its two middle values. Arguments as in `quantile`."""
     total = _sizes(owners, weights)
     lower, upper = _ranked(values, owners, weights, [(total - 1) // 2, total // 2])
     return (lower + upper) / 2
 
 
-def quantile(values: np.ndarray, owners: np.ndarray, weights: np.ndarray, q: float) -> np.ndarray:
+def quantile(
+    values: Float[np.ndarray, " n"], owners: Int[np.ndarray, " n"], weights: Float[np.ndarray, "draws k"], q: float
+) -> Float[np.ndarray, " draws"]:
     """The quantile `q` of each bootstrap sample: its smallest value that at least the share `q` does not exceed.
 
     Args:
-      values: (n,). owners: (n,) int, which column of `weights` each value belongs to.
-      weights: (draws, k) multiplicities, whole numbers (exact in float32 up to 16 million values).
+      owners: which column of `weights` each value belongs to.
+      weights: multiplicities, whole numbers (exact in float32 up to 16 million values).
 
     Returns:
-      (draws,); NaN for a draw without values.
+      NaN for a draw without values.
     """
     return _ranked(values, owners, weights, [np.ceil(q * _sizes(owners, weights) - 1e-6) - 1])[0]
 
 
-def _sizes(owners: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """(draws,) the number of values of each draw. einsum, because the threads of a BLAS wait on a busy machine."""
+def _sizes(owners: Int[np.ndarray, " n"], weights: Float[np.ndarray, "draws k"]) -> Float[np.ndarray, " draws"]:
+    """The number of values of each draw. einsum, because the threads of a BLAS wait on a busy machine."""
     return np.einsum("dk,k->d", weights, np.bincount(owners, minlength=weights.shape[1]))
 
 
-def _ranked(values: np.ndarray, owners: np.ndarray, weights: np.ndarray, ranks: list[np.ndarray]) -> list[np.ndarray]:
-    """For each of `ranks`, (draws,) the value at this 0-based rank among the sorted, repeated values of each draw."""
+def _ranked(
+    values: Float[np.ndarray, " n"],
+    owners: Int[np.ndarray, " n"],
+    weights: Float[np.ndarray, "draws k"],
+    ranks: list[Float[np.ndarray, " draws"]],
+) -> list[Float[np.ndarray, " draws"]]:
+    """For each of `ranks`, the value at this 0-based rank among the sorted, repeated values of each draw."""
     order, count = np.argsort(values, kind="stable"), len(values)
     # The values are sorted once, not in each of the 2,000 samples: a cumulative count gives the rank of each of them in
     # every sample.
@@ -402,12 +427,12 @@ def _ranked(values: np.ndarray, owners: np.ndarray, weights: np.ndarray, ranks: 
     return found
 
 
-def estimate(value: float, draws: np.ndarray, *, rounds: int) -> Estimate:
+def estimate(value: float, draws: Float[np.ndarray, " draws"], *, rounds: int) -> Estimate:
     """`value` with its 95 % confidence interval: percentiles of its draws, which must be `widened`.
 
     Args:
       value: the statistic of the data itself.
-      draws: (draws,) the statistic of each draw; NaN where undefined.
+      draws: the statistic of each draw; NaN where undefined.
       rounds: the number of rounds that the statistic uses. Below `MIN_ROUNDS` there is no interval.
     """
     draws = draws[np.isfinite(draws)]

@@ -121,10 +121,10 @@ def look(plan: Plan, records: Iterable[Record], *, sets: int, failed: Collection
         for name, of in rounds.items()
     }
     times = Times(points, values, workers, spent, work)
-    return judge(points, times, sets=sets, budget_s=float(plan["auto"]["budget_s"]))
+    return look_at(points, times, sets=sets, budget_s=float(plan["auto"]["budget_s"]))
 
 
-def judge(points: Mapping[str, PlannedPoint], times: Times, *, sets: int, budget_s: float) -> Look:
+def look_at(points: Mapping[str, PlannedPoint], times: Times, *, sets: int, budget_s: float) -> Look:
     """The same of times that were read. points: of the plan, by id."""
     claims = tuple(sorted((times.claim(*pair) for pair in _pairs(points)), key=lambda claim: -claim.half_width))
     taken, visits = len(times.draws.units), _visits(claims, points, times)

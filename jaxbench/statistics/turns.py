@@ -22,9 +22,13 @@ import functools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
+
+if TYPE_CHECKING:  # shapes in signatures, which nothing needs at run time
+    from jaxtyping import Float, Int
 
 # A value outside of these quantiles by more than FENCE times their distance counts as if it were at the fence. But a
 # neighbour that slows down more than a twentieth of the rounds is no outlier: it belongs to the mean.
@@ -45,11 +49,14 @@ Series = tuple[np.ndarray, np.ndarray]  # of a point: the columns of its rounds,
 
 @dataclass(frozen=True, kw_only=True)
 class Mean:
-    """A mean over rounds. loadings: (R,), by how much the random factor of each round moves it: a draw is value +
-    factors @ loadings, with factors of standard normal numbers, and its percentiles are the 95 % interval."""
+    """A mean over the R rounds of a run.
+
+    loadings: by how much the random factor of each round moves it. A draw is value + factors @ loadings, with factors
+    of standard normal numbers, and its percentiles are the 95 % interval.
+    """
 
     value: float
-    loadings: np.ndarray
+    loadings: Float[np.ndarray, " R"]
 
 
 def half_width(top: Mean, bottom: Mean) -> float:
@@ -62,15 +69,15 @@ class Sizes:
     """How the rounds of a run depend on each other: the combinations of the grid that explain them.
 
     Attributes:
-      within, lasting, fades: (G,) the combinations, relative to the independent noise of a mean of `together` rounds.
-      weights: (G,) how well each explains the rounds. They add up to 1.
+      within, lasting, fades: the combinations, relative to the independent noise of a mean of `together` rounds.
+      weights: how well each explains the rounds. They add up to 1.
       together: the number of successive rounds of a process that were averaged first.
     """
 
-    within: np.ndarray
-    lasting: np.ndarray
-    fades: np.ndarray
-    weights: np.ndarray
+    within: Float[np.ndarray, " G"]
+    lasting: Float[np.ndarray, " G"]
+    fades: Float[np.ndarray, " G"]
+    weights: Float[np.ndarray, " G"]
     together: int
 
 
@@ -79,16 +86,16 @@ class Turns:
     """The rounds of a run in order of time.
 
     Attributes:
-      process: (R,) int, the process that measured each round.
-      common: (R,) what the points of a round share, as a deviation of the logarithm of their times.
+      process: the process that measured each round.
+      common: what the points of a round share, as a deviation of the logarithm of their times.
       shared: the variance of a mean of what points share over that of independent rounds. own: of what they do not.
       shared_sizes, own_sizes: what the rounds say about both; None if they say nothing.
       alike: the mean square of the difference of successive rounds over twice the variance (von Neumann): 1 if noise
         does not outlast a round, and less the longer it lasts.
     """
 
-    process: np.ndarray
-    common: np.ndarray
+    process: Int[np.ndarray, " R"]
+    common: Float[np.ndarray, " R"]
     shared: float = 1.0
     own: float = 1.0
     shared_sizes: Sizes | None = None
@@ -110,7 +117,9 @@ class Turns:
             own=_excess_at(self.process, places, self.own_sizes, self.own),
         )
 
-    def mean(self, columns: np.ndarray, values: np.ndarray, *, logs: bool = True, times: float = 1.0) -> Mean:
+    def mean(
+        self, columns: Int[np.ndarray, " n"], values: Float[np.ndarray, " n"], *, logs: bool = True, times: float = 1.0
+    ) -> Mean:
         """The mean of one value a round. logs: the values are logarithms of times. times: a further factor on the
         width."""
         value, each = influences(values)
@@ -138,11 +147,13 @@ def pairs(families: Sequence[tuple[Hashable, int]]) -> list[tuple[int, int]]:
     return found or [(at, 0) for at in range(1, len(families))]
 
 
-def fit(process: np.ndarray, series: Sequence[Series], compared: Sequence[tuple[int, int]], *, sets: bool) -> Turns:
+def fit(
+    process: Int[np.ndarray, " R"], series: Sequence[Series], compared: Sequence[tuple[int, int]], *, sets: bool
+) -> Turns:
     """The layout of a run.
 
     Args:
-      process: (R,) int, of the rounds in order of time.
+      process: of the rounds in order of time.
       series: of the points that may claim something.
       compared: which of them are compared (`pairs`). How much their ratios vary decides `own`.
       sets: there are enough processes to show how they differ.
@@ -172,8 +183,8 @@ def fit(process: np.ndarray, series: Sequence[Series], compared: Sequence[tuple[
     )
 
 
-def influences(values: np.ndarray) -> tuple[float, np.ndarray]:
-    """The mean of values without outliers, and (n,) by how much each value moves it. They add up to 0."""
+def influences(values: Float[np.ndarray, " n"]) -> tuple[float, Float[np.ndarray, " n"]]:
+    """The mean of values without outliers, and by how much each value moves it. They add up to 0."""
     ordered, outside = np.sort(values), int(TAIL * len(values) + 0.5)
     low, high = ordered[outside], ordered[-1 - outside]
     fence = FENCE * (high - low)
@@ -182,8 +193,8 @@ def influences(values: np.ndarray) -> tuple[float, np.ndarray]:
     return float(mean), (clipped - mean) / len(values)
 
 
-def _common(rounds: int, deviations: Sequence[Series]) -> np.ndarray:
-    """(R,) the mean deviation of the points of each round; 0 where there is one point only."""
+def _common(rounds: int, deviations: Sequence[Series]) -> Float[np.ndarray, " R"]:
+    """The mean deviation of the points of each round; 0 where there is one point only."""
     total, points = np.zeros(rounds), np.zeros(rounds)
     for columns, found in deviations:
         total[columns] += found
@@ -192,7 +203,7 @@ def _common(rounds: int, deviations: Sequence[Series]) -> np.ndarray:
     return np.where(points > 1, total / np.maximum(points, 1), 0.0)
 
 
-def _without(cluster: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _without(cluster: Int[np.ndarray, " n"], values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """The values less the mean of each cluster."""
     sizes = np.maximum(np.bincount(cluster), 1)
     return values - (np.bincount(cluster, values) / sizes)[cluster]

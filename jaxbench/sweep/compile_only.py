@@ -103,7 +103,7 @@ def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[pla
         if not points:
             raise UserError(f"'{experiment}' has nothing to compile: it has only copies and calls; leave out --target.")
         return points
-    config_lib.settle_batch(config, target.platform)
+    config_lib.choose_batch(config, target.platform)
     settings = dataclasses.replace(parse(experiment, config), batch=config.batch)
     if settings.platform not in ("auto", target.platform):
         raise UserError(

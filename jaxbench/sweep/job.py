@@ -9,15 +9,17 @@ ended. The caller passes the look itself (`statistics.looks`), because this pack
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from jaxbench.catalog.allocators import SYSTEM
 from jaxbench.config import counts
 from jaxbench.core.schema import Record, RoundRecord
 from jaxbench.core.store import RunFolder, write_manifest
+from jaxbench.machine.program_cache import ProgramCache
 from jaxbench.processes.launch import Followers
 from jaxbench.records.manifest import LookEntry, Plan
 from jaxbench.sweep.plan import Placed
@@ -105,6 +107,8 @@ class SweepJob:
     order: the CPU cores to take first. memory_bytes: of the machine. source: the copy of this package that its
     processes run, as in `machine.source.of`; None: that of this process. automatic: decides when there are enough
     rounds; None: their number is fixed. followers: the other processes of a launch; None: there is none.
+    programs: where compiled programs are kept; None: nowhere, as the sentence not_kept says. begun_s: of this start, in
+    seconds of the monotonic clock.
     """
 
     run: RunFolder
@@ -117,6 +121,9 @@ class SweepJob:
     source: dict[str, str] | None = None
     automatic: Automatic | None = None
     followers: Followers | None = None
+    programs: ProgramCache | None = None
+    not_kept: str = ""
+    begun_s: float = field(default_factory=time.monotonic)
 
     @property
     def counts(self) -> tuple[int, int]:

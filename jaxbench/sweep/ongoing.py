@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import functools
 import random
-import shutil
+import time
 from collections import Counter
 from collections.abc import Sequence
 
 from absl import logging
 
-from jaxbench.catalog.jax_settings import CACHE_FOLDER
 from jaxbench.core import schema
 from jaxbench.core.schema import PointRecord, RoundRecord
 from jaxbench.errors import UserError
@@ -19,12 +18,15 @@ from jaxbench.processes import messages
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer
+from jaxbench.records.preparation import Preparation, sentence
 from jaxbench.sweep.job import SweepJob
 from jaxbench.sweep.plan import Placed
 from jaxbench.sweep.progress import SweepProgress
+from jaxbench.sweep.start import Start
 from jaxbench.sweep.states import Event, States
-from jaxbench.sweep.workers import References, Workers, failure_of
+from jaxbench.sweep.workers import References, Workers, failure_of, note_preparation
 
+MEASURES = ("round", "profile")  # kinds of work that are not preparation
 ABLATION_SETS = 3  # sets of processes that measure ablations: as few as show how processes differ
 
 
@@ -38,6 +40,7 @@ class OngoingSweep:
       visits: of each set to each point.
       sets: the sets of processes that are alive.
       spent_s: in rounds, which a budget limits.
+      start: where compiled programs are kept, and what preparing has cost.
     """
 
     def __init__(
@@ -59,7 +62,7 @@ class OngoingSweep:
         self.checked: dict[str, PointRecord] = {}
         self.visits: Counter[tuple[int, str]] = Counter()
         self.sets: list[Workers] = []
-        self.cache = job.run.path / CACHE_FOLDER
+        self.start = Start(job)
         self.references = References(job.run.path, points)
         # Not for cases: the libraries that a fork has loaded use one thread, and NumPy's kernels are measured on more.
         forks = job.live and job.config.get("measures") != "cases"
@@ -75,8 +78,23 @@ class OngoingSweep:
         self.end(kill=kind is not None)
         if self.forks:
             self.forks.close()
-        shutil.rmtree(self.cache, ignore_errors=True)  # not before the processes have ended, which read it
+        if lost := self.start.close():
+            self.progress.say(lost)
         self.references.close()
+        if kind is None:
+            self._note_preparation()
+
+    def preparation(self) -> Preparation:
+        """The ledger of this start so far, for the manifest."""
+        for workers in self.sets:
+            self.start.take(workers)
+        return self.start.preparation()
+
+    def _note_preparation(self) -> None:
+        preparation = self.start.preparation()
+        note_preparation(self.job.run, preparation)
+        if said := sentence(preparation):
+            self.progress.say(said)
 
     def is_ablation(self, name: str) -> bool:
         """Whether the point explains the lost efficiency of another one."""
@@ -94,12 +112,12 @@ class OngoingSweep:
     def begin(self, wave: Sequence[int], names: Sequence[str]) -> None:
         """Starts the processes of a wave, instead of those of the one before. wave: the numbers of its sets."""
         self.end()
-        cache = self.cache if self.job.live else None
         for number in wave:
             points = self.points_of(number, names)
             self.states.begin(number, [point.point for point in points])
             lose = functools.partial(self.states.happened, Event.LOSE, number)
-            self.sets.append(Workers(self.job, points, number=number, cache=cache, forks=self.forks, lose=lose))
+            programs = self.start.variables(number)
+            self.sets.append(Workers(self.job, points, number=number, programs=programs, forks=self.forks, lose=lose))
 
     def end(self, *, kill: bool = False) -> None:
         """Ends the processes of all sets."""
@@ -108,6 +126,7 @@ class OngoingSweep:
 
     def end_last(self, *, kill: bool = False) -> None:
         workers = self.sets.pop()
+        self.start.take(workers)
         self.states.end(workers.number)
         workers.kill() if kill else workers.close()
 
@@ -124,11 +143,17 @@ class OngoingSweep:
         kind: of work, and text: what the display says of it (`SweepProgress.begin`).
         """
         self.progress.begin(kind, name, text)
+        begun_s = time.monotonic()
         try:
             answer = workers.ask(name, request)
         except WorkerError as error:
             self._fail(workers, self.points[name], error)
             return None
+        finally:
+            self.start.take(workers)
+            if kind in MEASURES:
+                self.start.ledger.measured_s += time.monotonic() - begun_s
+            self.progress.preparation = self.start.ledger.line()
         self.progress.end(kind, name)
         return answer
 

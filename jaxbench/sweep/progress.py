@@ -140,8 +140,17 @@ class _Bar(Progress):
 class SweepProgress(ProgressLine):
     """Counts tasks (the keys of `GUESS_S`) by point, and estimates the time left from finished ones."""
 
-    def __init__(self, console: Console, tasks: list[tuple[str, str]], measured: Iterable[RoundRecord] = ()):
-        """tasks: (kind, point) of all tasks. measured: the earlier rounds of a run that is continued."""
+    def __init__(
+        self,
+        console: Console,
+        tasks: list[tuple[str, str]],
+        measured: Iterable[RoundRecord] = (),
+        *,
+        round_s: float = GUESS_S["round"],
+    ):
+        """tasks: (kind, point) of all tasks. measured: the earlier rounds of a run that is continued. round_s: the
+        guess for a round, before the first."""
+        self._guess_s = GUESS_S | {"round": round_s}
         self._so_far = SoFar()
         for record in measured:
             self._so_far.measured(record)
@@ -149,6 +158,7 @@ class SweepProgress(ProgressLine):
         self._left = list(tasks)
         self._seen: dict[tuple[str, str], float] = {}
         self._begun = time.monotonic()
+        self.preparation = ""  # how many programs were compiled so far, shown while a point is prepared
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         super().__exit__(kind, *rest)
@@ -162,7 +172,8 @@ class SweepProgress(ProgressLine):
             self._left.append((kind, point))
             self._bar.update(self._task, total=(self._bar.tasks[0].total or 0) + 1)
         self._begun = time.monotonic()
-        self.show(text)
+        prepares = kind not in ("round", "profile") and self.preparation
+        self.show(f"{text} ({self.preparation})" if prepares else text)
 
     def above(self) -> Iterable[RenderableType]:
         """The table of the points so far, as many as fit."""
@@ -198,7 +209,7 @@ class SweepProgress(ProgressLine):
         by_kind = defaultdict(list)
         for (kind, _), seconds in list(self._seen.items()):  # the log's thread reads it, too
             by_kind[kind].append(seconds)
-        mean = GUESS_S | {kind: statistics.fmean(seconds) for kind, seconds in by_kind.items()}
+        mean = self._guess_s | {kind: statistics.fmean(seconds) for kind, seconds in by_kind.items()}
         return sum(self._seen.get(task, mean[task[0]]) for task in list(self._left))
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,7 @@ from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint, Ses
 from jaxbench.sweep import plan, studies, sweep
 from jaxbench.sweep.job import Automatic, Look, SweepJob, live
 from jaxbench.sweep.progress import AGAIN, GUESS_S, format_s, heartbeat, working
+from jaxbench.sweep.start import programs_of
 from jaxbench.sweep.studies import Study, limit
 from jaxbench.sweep.workers import References, Workers
 
@@ -91,7 +93,7 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
     settings = parse(experiment, config)
     machine = probe_machine(settings.platform, console)
     machine = launch.all_hosts(followers, machine, experiment, given) if followers else machine
-    config_lib.settle_batch(config, machine["platform"])
+    config_lib.choose_batch(config, machine["platform"])
     settings = dataclasses.replace(settings, batch=config.batch)
     measures = str(config.get("measures", ""))
     planned = (feature.points(settings, machine, measures) for feature in features.providing("run_points"))
@@ -150,16 +152,19 @@ def run(
     look: decides when measure.rounds=auto has enough rounds (`statistics.looks.look`). followers: the other
     processes of a launch.
     """
+    begun_s = time.monotonic()
     asked = ask(experiment, config, console, followers)
     folder = RunFolder.begin(workdir, config_lib.plain(config))
     try:
         session = begin_session(folder, session_of(asked, experiment))
         job = job_of(folder, asked, config, experiment, session=session, followers=followers)
+        programs, not_kept = programs_of(asked.settings.compile, asked.machine)
+        job = dataclasses.replace(job, programs=programs, not_kept=not_kept, begun_s=begun_s)
         if asked.settings.rounds is None:  # measure.rounds=auto
             job = dataclasses.replace(job, automatic=Automatic(folder, look))
         title = f"{config.experiment}: {size_of(asked)}, into {workdir}"
         console.print(title, highlight=False, soft_wrap=True)
-        for note in (*folder.notes, *asked.notes):
+        for note in (*folder.notes, *asked.notes, *([not_kept] if not_kept else [])):
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
         if isinstance(asked.settings, Settings):
             study = Study(
@@ -279,11 +284,15 @@ def free_cores() -> list[int]:
 
 
 def size_of(asked: Asked) -> str:
-    """The amount of measuring in words, such as "8 points x 10 rounds"."""
+    """The amount of measuring in words, such as "8 points on 1, 2 and 4 devices, 10 rounds each"."""
     rounds, sets = asked.counts
+    *some, most = sorted({point.devices for point in asked.points})
+    counts = f"{', '.join(map(str, some))} and {most}" if some else str(most)
+    points = f"{len(asked.points)} point{'s' * (len(asked.points) != 1)}"
+    where = f"on {counts} device{'s' * (most != 1)}"
     least = "at least " if asked.settings.rounds is None else ""
-    in_sets = f" in {sets} sets of processes" if sets > 1 else ""
-    return f"{len(asked.points)} points x {least}{rounds} rounds{in_sets}"
+    turns = f", by {sets} groups of processes in turns" if sets > 1 else ""
+    return f"{points} {where}, {least}{rounds} round{'s' * (rounds != 1)} each{turns}"
 
 
 def job_of(

@@ -21,7 +21,10 @@ from jaxbench.sweep.ongoing import OngoingSweep
 from jaxbench.sweep.plan import Placed, rounds_of
 from jaxbench.sweep.preparation import prepare
 from jaxbench.sweep.progress import SweepProgress
-from jaxbench.sweep.workers import affordable, processes_of
+from jaxbench.sweep.start import Start
+from jaxbench.sweep.workers import affordable, note_preparation, processes_of
+
+MESSAGES_S = 0.02  # a round's request and answer
 
 
 def missing_rounds(records: list[schema.Record], points: Sequence[Placed], rounds: int) -> dict[str, list[int]]:
@@ -50,13 +53,21 @@ def run(job: SweepJob, console: Console) -> None:
         asked, done = job.automatic.asked, Counter(record.point for record in so_far)
         todo = {name: [number + i for i in range(asked[name] - done[name])] for name in asked}
     points = [point for point in job.points if todo.get(point.point) or (auto and not point.oversubscribed)]
-    if not points:
+    if not points:  # nothing is prepared either
+        note_preparation(job.run, Start(job).preparation())
         return
     tasks = [("prepare", point.point) for point in points]
     tasks += [("round", name) for name, missing in todo.items() for _ in missing]
-    with SweepProgress(console, tasks, so_far) as progress:
+    with SweepProgress(
+        console, tasks, so_far, round_s=guess_s(job.config["measure"]["blocks"], job.config["measure"]["block_s"])
+    ) as progress:
         with OngoingSweep(job, progress, points, todo, records) as sweep:
             _measure(sweep, auto)
+
+
+def guess_s(blocks: int, block_s: float) -> float:
+    """The seconds of a round before one was measured: its blocks, half a block of warm-up, and the messages."""
+    return (blocks + 0.5) * block_s + MESSAGES_S
 
 
 def _measure(sweep: OngoingSweep, auto: Automatic | None) -> None:

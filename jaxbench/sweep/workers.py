@@ -5,14 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from jaxbench import features
-from jaxbench.catalog.jax_settings import KEEP_ALL
 from jaxbench.core.schema import FailureRecord
 from jaxbench.core.store import RunFolder, write_manifest
 from jaxbench.machine import allocator
@@ -21,6 +19,7 @@ from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer, Fields, Request, Setup
+from jaxbench.records.preparation import Preparation, Spent
 from jaxbench.sweep.job import SweepJob
 from jaxbench.sweep.plan import Placed, groups
 
@@ -28,15 +27,21 @@ PROCESS_BYTES = 4.2e8  # of an idle process, before it has a model
 SHARE = 0.5  # of the free memory, for all sets: the rest is for their models, which have no known size yet
 
 
-def note_workers(run: RunFolder, sets: Sequence[Workers]) -> None:
-    """Writes the CPUs and variables of each process into the manifest, and the number of sets."""
+def note_preparation(run: RunFolder, preparation: Preparation) -> None:
+    """Writes the ledger of this start into the manifest."""
+    write_manifest(run.path, {**run.manifest(), "preparation": preparation})
+
+
+def note_workers(run: RunFolder, sets: Sequence[Workers], preparation: Preparation) -> None:
+    """Writes the CPUs and variables of each process into the manifest, the number of sets, and the ledger."""
     manifest = run.manifest()
     about = {name: each for workers in sets for name, each in workers.surroundings.items()}
     if "plan" in manifest:
         # Sets follow each other on an accelerator, and a continued run may need fewer: the largest number counts.
         most = max(workers.number for workers in sets) + 1
         manifest["plan"]["sets"] = max(most, manifest["plan"].get("sets", 1))
-    write_manifest(run.path, {**manifest, "workers": {**manifest.get("workers", {}), **about}})
+    all_ = {**manifest.get("workers", {}), **about}
+    write_manifest(run.path, {**manifest, "workers": all_, "preparation": preparation})
 
 
 def processes_of(points: Sequence[Placed]) -> int:
@@ -81,14 +86,15 @@ class Workers:
         points: Sequence[Placed],
         *,
         number: int = 0,
-        cache: Path | None = None,
+        programs: Mapping[str, str] | None = None,
         forks: ForkServers | None = None,
         lose: Callable[[str], None] = lambda point: None,
     ):
-        """number: of the set; it is part of the names of its processes. cache: the folder through which the sets share
-        compiled programs; None: each compiles for itself. forks: see `Child`. lose: told each point of a process that
-        died: what it had prepared is gone."""
-        self._job, self.number, self._cache, self._forks, self._lose = job, number, cache, forks, lose
+        """number: of the set; it is part of the names of its processes. programs: variables that say where
+        its compiled programs are kept (`program_cache.variables`). forks: see `Child`. lose: told each point of a
+        process that died: what it had prepared is gone."""
+        self._job, self.number, self._programs, self._forks, self._lose = job, number, programs or {}, forks, lose
+        self._spent: list[tuple[str, Spent]] = []  # of processes that have ended
         self._groups = groups(points)
         self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
         self._died: Counter[str] = Counter()
@@ -98,12 +104,8 @@ class Workers:
         suffix = f"#{self.number}" if self.number or self._died[name] else ""
         log = self._job.run.path / "logs" / f"{name}{suffix}.log"
         suffix += f".{self._died[name]}" if self._died[name] else ""
-        setup, environment = self._groups[name][1], {}
-        if self._cache is not None and setup.platform == "cpu":
-            # Not on accelerators: their compilers try variants, and another choice is part of how processes differ.
-            kept = {"JAX_COMPILATION_CACHE_DIR": str(self._cache.resolve()), **KEEP_ALL}
-            environment = {name: os.environ.get(name, value) for name, value in kept.items()}
-        environment |= allocator.variables(self._job.allocator)
+        setup = self._groups[name][1]
+        environment = {**self._programs, **allocator.variables(self._job.allocator)}
         setup = dataclasses.replace(
             setup,
             environment={**setup.environment, **environment},
@@ -139,6 +141,13 @@ class Workers:
         """The CPUs and variables of each process, by the name that records give it."""
         return {worker.name: worker.surroundings for worker in self._workers.values()}
 
+    def take_spent(self) -> list[tuple[str, Spent]]:
+        """What its processes have spent since the last call, by point."""
+        for worker in self._workers.values():
+            self._spent += worker.take_spent()
+        taken, self._spent = self._spent, []
+        return taken
+
     @property
     def bytes(self) -> float:
         """The resident memory of its processes on this machine, as far as the system reports it."""
@@ -168,6 +177,7 @@ class Workers:
         try:
             return worker.ask(request)
         finally:
+            self._spent += worker.take_spent()
             worker.close()
             del self._groups[name]
 
@@ -177,6 +187,7 @@ class Workers:
             return worker.ask(request)
         except WorkerError as error:
             if not error.alive or error.stage in ("start", "model"):
+                self._spent += worker.take_spent()
                 worker.close()
                 self._died[name] += 1
                 self._workers[name] = self._start(name)

@@ -89,7 +89,7 @@ def reached(jaxpr: core.Jaxpr, sources: Sequence[core.Var | core.Literal]) -> li
 def numbered(jaxpr: core.Jaxpr) -> list[Key]:
     """One key for each result of a jaxpr: equal keys are the same operations on the same values (value numbering)."""
     keys: dict[Key, int] = {}
-    return _numbered(jaxpr, [("argument", place) for place, _ in enumerate(jaxpr.invars)], [], keys)
+    return _numbered(jaxpr, [("argument", index) for index, _ in enumerate(jaxpr.invars)], [], keys)
 
 
 def _numbered(
@@ -103,7 +103,7 @@ def _numbered(
         if equation.primitive.name in CALLS and len(bodies) == 1 and len(bodies[0][0].invars) == len(inputs):
             return _numbered(bodies[0][0], inputs, bodies[0][1], keys)
         number = keys.setdefault((equation.primitive.name, str(equation.params), *inputs), len(keys))
-        return [(number, place) for place, _ in enumerate(equation.outvars)]
+        return [(number, index) for index, _ in enumerate(equation.outvars)]
 
     return interpret(jaxpr, held, given, lambda var: ("literal", str(var.aval), str(var.val)), apply)
 

@@ -220,7 +220,7 @@ def verdict(
     path: Path, made: list[fab.Made], *, manifest: Any = H200, **facts: Any
 ) -> case_comparisons.PublishedVerdict:
     measured = rows(path, made, view="collectives", **facts)
-    (found,) = case_comparisons.judge_published("collectives", measured, manifest=manifest)
+    (found,) = case_comparisons.published_verdicts("collectives", measured, manifest=manifest)
     return found
 
 
@@ -279,7 +279,7 @@ def test_a_clock_beyond_the_link_makes_no_verdict_of_its_small_payloads(tmp_path
     made = fab.alpha_beta("all_reduce", 8, sizes, alpha_s=2e-5, beta=9e11, platform="gpu", device_kind="NVIDIA H200")
     run = RunFolder(fab.case_folder(tmp_path, made, view="collectives", manifest=H200))
     found = run_rows.analyse(points.load_cases(run), manifest=run.manifest(), machine=None)
-    (said,) = case_comparisons.judge_published("collectives", found, manifest=run.manifest())
+    (said,) = case_comparisons.published_verdicts("collectives", found, manifest=run.manifest())
     assert said.word == "" and "no all_reduce over one whole node passed every gate" in said.sentence
 
 
@@ -305,6 +305,6 @@ def test_no_verdict_is_a_sentence(tmp_path: Path, made: list[fab.Made], manifest
 
 def test_every_dtype_has_its_verdict_and_other_views_have_none(tmp_path: Path) -> None:
     made = [*reduced(1.0), *reduced(0.5, dtype="bfloat16")]
-    found = case_comparisons.judge_published("collectives", rows(tmp_path, made, view="collectives"), manifest=H200)
+    found = case_comparisons.published_verdicts("collectives", rows(tmp_path, made, view="collectives"), manifest=H200)
     assert [(v.dtype, v.word) for v in found] == [("float32", "normal"), ("bfloat16", "low")]
-    assert case_comparisons.judge_published("matmul", [], manifest=H200) == []
+    assert case_comparisons.published_verdicts("matmul", [], manifest=H200) == []

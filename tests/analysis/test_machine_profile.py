@@ -239,7 +239,7 @@ def test_two_cores_can_do_what_one_did_on_a_busy_machine() -> None:
 @pytest.mark.parametrize(("upper", "room"), [(1.06e11, 1.325), (None, 1.0)])
 def test_a_measured_ceiling_knows_how_far_its_interval_reaches(upper: float | None, room: float) -> None:
     card = fab.card(peaks=[fab.peak("flop_per_s", 2, 8e10, op="matmul", hi=upper)])
-    found = roofline.ceilings_of(card=card, platform="cpu", device_kind="cpu", dtype="float32", cores=2)
+    found = roofline.ceilings_of(profile=card, platform="cpu", device_kind="cpu", dtype="float32", cores=2)
     assert (found.flop.rate, found.flop.room) == (8e10, pytest.approx(room))
 
 
@@ -247,7 +247,7 @@ def test_the_catalogue_comes_before_the_card() -> None:
     peaks = [fab.peak("flop_per_s", 16, 7e14, op="matmul", dtype="bfloat16", platform="gpu"),
              fab.peak("bytes_per_s", 16, 9e12, op="copy", level="cache", platform="gpu")]  # fmt: skip
     facts = {"platform": "gpu", "device_kind": "NVIDIA H200", "cores": 16, "dtype": "bfloat16"}
-    found = roofline.ceilings_of(card=fab.card(peaks=peaks), **facts)
+    found = roofline.ceilings_of(profile=fab.card(peaks=peaks), **facts)
     assert (found.flop.rate, found.flop.source) == (9.89e14, "catalogue")
     assert (found.memory.rate, found.memory.source) == (4.8e12, "catalogue")
     assert (found.link.rate, found.link.source) == (4.5e11, "catalogue")
@@ -255,14 +255,14 @@ def test_the_catalogue_comes_before_the_card() -> None:
     assert roofline.measured_ceilings(fab.card(peaks=peaks), "gpu", 4, "bfloat16").flop.rate == 7e14, (
         "cores are the host's"
     )
-    assert roofline.ceilings_of(card=None, **facts).cache.source == ""
-    assert roofline.ceilings_of(card=None, **{**facts, "platform": "cpu"}) == roofline.Ceilings()
+    assert roofline.ceilings_of(profile=None, **facts).cache.source == ""
+    assert roofline.ceilings_of(profile=None, **{**facts, "platform": "cpu"}) == roofline.Ceilings()
 
 
 def test_rates_of_collectives_are_not_a_ceiling_of_the_link() -> None:
     card = fab.card(links=[{"oversubscribed": False, "bus_bytes_per_s": 3e10}])
     card["machine"]["platform"] = "gpu"
-    found = roofline.ceilings_of(card=card, platform="gpu", device_kind="Abacus", cores=8, dtype="float32")
+    found = roofline.ceilings_of(profile=card, platform="gpu", device_kind="Abacus", cores=8, dtype="float32")
     assert np.isnan(found.link.rate) and found.link.source == ""
 
 

@@ -109,7 +109,7 @@ def test_an_interrupted_or_killed_call_continues(elsewhere, number):
     (folder,) = Path("results").iterdir()
     done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stdout.splitlines()[-2:] == ["[1] True True", str(folder)], done.stderr
-    assert "my_mlp: 1 points x 40 rounds" in done.stdout, "it shows its progress"
+    assert "my_mlp: 1 point on 1 device, 40 rounds each" in done.stdout, "it shows its progress"
     run = jb.load(folder)
     # Not `run.ok`: on a busy machine the two clocks may disagree, and that is not what this test is about.
     assert (

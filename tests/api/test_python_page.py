@@ -23,10 +23,14 @@ assert run.table["devices"].tolist() == [1, 2] and len(run.records) >= 4
 
 @pytest.mark.full  # half a minute on two busy cores
 def test_the_code_of_the_page_runs(tmp_path):
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/PYTHON.md").read_text(), re.MULTILINE | re.DOTALL)
+    page = (ROOT / "docs/PYTHON.md").read_text()
+    listed = page.partition("## Results")[2].partition("## Errors")[0]
+    lines = [code for code in re.findall(r"`(run\.[^`\n]+)`", listed) if code != "run.figures"]
+    assert len(lines) >= 8, "the attributes that the page lists"
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 3
     script = tmp_path / "script.py"
-    script.write_text("\n".join([SMALLER, *blocks, CHECKS]))
+    script.write_text("\n".join([SMALLER, *blocks, *lines, CHECKS]))
     done = subprocess.run(
         [sys.executable, script.name],
         cwd=tmp_path, env=doorway.environment(), capture_output=True, text=True, timeout=240,

@@ -88,7 +88,7 @@ def test_a_wrong_folder_is_one_sentence(tmp_path):
     with pytest.raises(jb.JaxbenchError, match="is not a folder: give the results folder"):
         jb.load(tmp_path / "none")
     (tmp_path / "account.jsonl").touch()
-    with pytest.raises(jb.JaxbenchError, match="holds trainings"):
+    with pytest.raises(jb.JaxbenchError, match="has no metrics.jsonl"):
         jb.load(tmp_path)
 
 

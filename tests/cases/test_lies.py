@@ -81,7 +81,9 @@ class Queue:
             self.call(int(count))
             return state
 
-        return dataclasses.replace(ready, step=queued, loop=queued_loop, fence=self.fence, place=lambda number: number)
+        return dataclasses.replace(
+            ready, step=queued, loop=queued_loop, fence=self.fence, to_device=lambda number: number
+        )
 
 
 def measure(

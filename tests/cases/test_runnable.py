@@ -242,7 +242,7 @@ def test_whole_elements_are_copied(asked: int, dtype: str, used: int) -> None:
 
 
 def test_pairs() -> None:
-    names = runnable.places("gpu", 3)
+    names = runnable.ends("gpu", 3)
     assert names == ["gpu:0", "gpu:1", "gpu:2"]
     assert runnable.pairs("host_to_device", names) == [("host", name) for name in names]
     assert runnable.pairs("device_to_host", names) == [(name, "host") for name in names]

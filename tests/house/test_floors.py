@@ -48,6 +48,7 @@ FEATURES: dict[str, set[str]] = {
     "decode": set(),
     "comparison": {"ablations", "training"},  # two runs are compared by their waterfalls, two trainings by their curves
     "doctor": set(),
+    "exports": {"comparison", "time_to_target", "training"},  # what it exports
     "forecast": set(),
     "launch": set(),
     "machine_profile": set(),
@@ -63,6 +64,7 @@ WITHOUT_JAX = {
     "audit": {"checks", "table", "work"},
     "cards": {"card", "gallery"},
     "comparison": {"calibration", "comparable", "comparison", "judge", "ratio"},
+    "exports": {"formats", "markdown", "measure", "mlperf", "quantities", "source", "texts", "trackers"},
     "forecast": {"advice", "estimate", "forecasts", "network", "schedule", "work"},
     "training": {"trainings"},
 }

@@ -27,8 +27,9 @@ def environment(python: str) -> dict[str, str]:
 
 
 def asked() -> list[Requirement]:
-    """What pyproject.toml names, with extras but without peers: nothing is built on them."""
-    extras = [needs for name, needs in PROJECT["optional-dependencies"].items() if name != "peers"]
+    """What pyproject.toml names, without the extras that nothing is built on."""
+    unlocked = {"peers", "wandb", "mlflow", "trackio", "trackers"}
+    extras = [needs for name, needs in PROJECT["optional-dependencies"].items() if name not in unlocked]
     return [Requirement(r) for r in [*PROJECT["dependencies"], *(r for extra in extras for r in extra)]]
 
 

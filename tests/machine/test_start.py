@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import jax
@@ -19,7 +20,7 @@ from jaxbench import commandline
 from jaxbench.catalog import jax_settings
 from jaxbench.catalog.jax_settings import REFUSED, RESET, SETTINGS
 from jaxbench.errors import UserError
-from jaxbench.machine import cores, manifest, start
+from jaxbench.machine import cores, manifest, program_cache, start
 from jaxbench.workloads.models import image_layers
 
 
@@ -117,28 +118,27 @@ def test_a_refusal_is_one_sentence_and_a_disabled_setting_is_none():
 
 def test_a_file_that_changes_settings_has_them_reset_or_is_refused(monkeypatch):
     monkeypatch.setattr(start, "changed_settings", {})
-    start.settle_jax()
+    start.reset_jax_settings()
     jax.config.update("jax_debug_nans", True)
     for _ in range(2):  # the second check must not take the reset for a change that the file made
-        start.settle_jax()
+        start.reset_jax_settings()
         assert not jax.config.jax_debug_nans and start.changed_settings == {"JAX_DEBUG_NANS": "True"}
     jax.config.update("jax_disable_jit", True)
     try:
         with pytest.raises(UserError, match="jax_disable_jit=True is set"):
-            start.settle_jax()
+            start.reset_jax_settings()
     finally:
         jax.config.update("jax_disable_jit", False)
-        start.settle_jax()
+        start.reset_jax_settings()
 
 
 def test_the_page_names_what_was_reset_and_what_was_not_but_no_path():
-    given = {"JAX_DEBUG_NANS": "1", "JAX_ENABLE_X64": "1", "JAX_COMPILATION_CACHE_DIR": "/a/b", "JAX_LOG_COMPILES": "1"}
-    reset, wide, cache = jax_settings.sentences([given, {**given, "JAX_DEBUG_NANS": "True"}])  # the worker's word
+    given = {"JAX_DEBUG_NANS": "1", "JAX_ENABLE_X64": "1", "JAX_LIBRARY_PATH": "/a/b", "JAX_LOG_COMPILES": "1"}
+    reset, wide, path = jax_settings.sentences([given, {**given, "JAX_DEBUG_NANS": "True"}])  # the worker's word
     assert reset.startswith("JAX_DEBUG_NANS=1 was set, and was reset")
     assert wide == "JAX_ENABLE_X64=1 was set: a run without it may measure something else."
-    assert cache.startswith("JAX_COMPILATION_CACHE_DIR was set")
-    kept = {"JAX_COMPILATION_CACHE_DIR": f"/a/run/{jax_settings.CACHE_FOLDER}", **jax_settings.KEEP_ALL}
-    assert jax_settings.sentences([{}, kept]) == [], "jaxbench itself sets these in its workers"
+    assert path.startswith("JAX_LIBRARY_PATH was set")
+    assert jax_settings.sentences([{}, program_cache.variables(Path("/a/b"))]) == [], "a program is the same, if loaded"
     assert {setting.decision for setting in SETTINGS.values()} == {REFUSED, RESET}
 
 

@@ -72,9 +72,9 @@ def test_a_verdict_that_holds_is_left_alone_and_another_explained(tmp_path):
     about = {"key": KEY, "batch": workload.synthetic(KEY, 8), "device": jax.devices()[0]}
     right, collectives = (Verdict(name=name, ok=True, reason="equal") for name in ("parameters", "collectives"))
     outputs = {"loss": jnp.ones(2)}
-    assert first_step.explained((right, collectives), outputs, workload, **about) == (right, collectives)
+    assert first_step.diagnosed((right, collectives), outputs, workload, **about) == (right, collectives)
     wrong = Verdict(name="parameters", ok=False, reason="far off")
-    found, same = first_step.explained((wrong, collectives), outputs, workload, **about)
+    found, same = first_step.diagnosed((wrong, collectives), outputs, workload, **about)
     assert found.reason.startswith("far off; a step changes nothing") and not found.ok and same is collectives
 
 
@@ -83,5 +83,5 @@ def test_a_loss_that_is_not_finite_is_wrong_whatever_it_agrees_with(tmp_path):
     workload = brought.build(brought.write(tmp_path, (MEAN, "each = each + jnp.inf\n        " + MEAN)))
     about = {"key": KEY, "batch": workload.synthetic(KEY, 8), "device": jax.devices()[0]}
     right = Verdict(name="parameters", ok=True, reason="equal")
-    (found,) = first_step.explained((right,), {"loss": jnp.array([jnp.inf, 1.0])}, workload, **about)
+    (found,) = first_step.diagnosed((right,), {"loss": jnp.array([jnp.inf, 1.0])}, workload, **about)
     assert not found.ok and found.reason.startswith("the loss is not finite at the first step")

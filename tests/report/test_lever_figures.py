@@ -31,7 +31,7 @@ def draw(path: Path, kind: str, **facts: Any) -> Figure:
 @pytest.mark.parametrize("kind", fab.RUNS)
 def test_every_figure_says_n_and_what_its_bars_are(tmp_path: Path, kind: str) -> None:
     said = texts(draw(tmp_path, kind))
-    assert "n = " in said and " processes per arm" in said and "95 % confidence intervals" in said
+    assert "n = " in said and " processes per setting" in said and "95 % confidence intervals" in said
     assert (notes.HOLLOW in said) == (kind == "phases"), "of four devices on two cores"
 
 

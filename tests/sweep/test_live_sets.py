@@ -13,6 +13,7 @@ from doorway import environment
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
+from jaxbench.machine import program_cache
 from jaxbench.processes.messages import Prepare, Round
 from jaxbench.sweep import plan
 from jaxbench.sweep.job import SweepJob
@@ -38,7 +39,7 @@ def test_a_set_that_waits_uses_no_processor_and_a_later_visit_is_short(tmp_path,
         run=SimpleNamespace(path=tmp_path), points=[point], config=config_lib.plain(config), experiment="mlp",
         session=0,
     )  # fmt: skip
-    with Workers(job, [point], cache=tmp_path / "compiled") as workers:
+    with Workers(job, [point], programs=program_cache.variables(tmp_path / "compiled")) as workers:
         steps = workers.ask(point.point, Prepare(point=point.to_json())).steps
         first = workers.ask(point.point, Round(point=point.point, round=0, steps=steps)).record
         assert first.double_block_s and first.checks

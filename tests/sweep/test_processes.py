@@ -2,6 +2,7 @@
 """Sets of processes take turns: the first checks a point, the others load its program unless they compile another."""
 
 import dataclasses
+from pathlib import Path
 
 import fabricate
 import pytest
@@ -11,6 +12,7 @@ from rich.console import Console
 from jaxbench.analysis import points
 from jaxbench.core import schema
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
+from jaxbench.machine import program_cache
 from jaxbench.measure.point import Point
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Pace, Paced, Prepare, PrepareAgain, Recorded, Round, Same
@@ -18,6 +20,7 @@ from jaxbench.sweep import ongoing, sweep
 from jaxbench.sweep import workers as workers_lib
 from jaxbench.sweep.job import Automatic, SweepJob
 from jaxbench.sweep.plan import rounds_of
+from jaxbench.sweep.start import Start
 
 
 class Scripted:
@@ -29,7 +32,7 @@ class Scripted:
     def __init__(self, *, other=-1, dies=-1):
         self.other, self.dies, self.asked, self.sets = other, dies, [], []
 
-    def __call__(self, job, points, *, number=0, cache=None, forks=None, lose=None):
+    def __call__(self, job, points, *, number=0, programs=None, forks=None, lose=None):
         self.sets.append(ScriptedSet(self, points, number, lose))
         return self.sets[-1]
 
@@ -58,6 +61,9 @@ class ScriptedSet:
         self.closed = True
 
     kill = close
+
+    def take_spent(self):
+        return []
 
     def ask(self, point, request):
         number, about = self.number, self.of[point]
@@ -258,7 +264,7 @@ def test_a_run_that_ends_by_its_budget(tmp_path):
     how = ("--config.mesh.devices=1,2", "--config.measure.rounds=auto", "--config.measure.processes=auto")
     done = jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP, *how, "--config.measure.budget_s=0.001")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 points x at least 12 rounds in 6 sets of processes" in done.stdout
+    assert "2 points on 1 and 2 devices, at least 12 rounds each, by 6 groups of processes in turns" in done.stdout
     assert "6 sets of 2 processes take turns." in done.stdout
     looks = RunFolder(run).manifest()["plan"]["auto"]["looks"]
     assert [(look["ended"], look["rounds"]) for look in looks] == [("", 6), ("budget", 12)]
@@ -276,21 +282,27 @@ class Idle:
     close = let_go
 
 
-def test_processes_of_a_cpu_load_what_another_compiled(tmp_path, monkeypatch):
+def test_sets_of_a_cpu_share_compiled_programs_and_those_of_an_accelerator_do_not(tmp_path, monkeypatch):
     """An accelerator's compiler tries variants: there, another choice is part of the variation between processes."""
     started = []
     monkeypatch.setattr(workers_lib, "Worker", lambda setup, log, followers, forks: started.append(setup) or Idle())
-    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    facts = {"versions": {"jaxlib": "1"}, "environment": {}, "device_kind": "any"}
     job = SweepJob(run=RunFolder(tmp_path), points=planned(), config={"measure": {}}, experiment="mlp", session=0)
-    for number in range(2):
-        with workers_lib.Workers(job, planned()[:2], number=number, cache=tmp_path / "compiled"):
-            pass
-    folders = [setup.environment.get("JAX_COMPILATION_CACHE_DIR") for setup in started]
-    assert folders == 4 * [str(tmp_path / "compiled")]
-    assert [setup.worker for setup in started] == [f"session0/cpu{n}{k}" for k in ("", "#1") for n in (1, 2)]
-    gpu = [dataclasses.replace(point, platform="gpu") for point in planned()[:2]]
-    with workers_lib.Workers(job, gpu, cache=tmp_path / "compiled"):
-        assert started[-1].environment == {}
+    for platform in ("cpu", "gpu"):
+        machine = {**facts, "platform": platform}
+        programs, why = program_cache.opened(machine, {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "kept")})
+        start = Start(dataclasses.replace(job, programs=programs))
+        for number in range(2):
+            points = [dataclasses.replace(point, platform=platform) for point in planned()[:2]]
+            with workers_lib.Workers(job, points, number=number, programs=start.variables(number)):
+                pass
+        assert not why
+    folders = [Path(setup.environment["JAX_COMPILATION_CACHE_DIR"]).name for setup in started]
+    first, other = folders[0], folders[4]
+    assert folders == [*4 * [first], *2 * [other], *2 * [other.replace("set0", "set1")]] and first != other
+    assert [setup.worker for setup in started[:4]] == [f"session0/cpu{n}{k}" for k in ("", "#1") for n in (1, 2)]
+    none = Start(dataclasses.replace(job, not_kept="no room."))
+    assert none.variables(1)["JAX_COMPILATION_CACHE_DIR"] == str(tmp_path / "compiled"), "shared until the run ends"
 
 
 def test_a_process_that_dies_costs_its_point_and_the_others_are_prepared(tmp_path, monkeypatch):
@@ -305,7 +317,7 @@ def test_a_run_of_two_processes(tmp_path):
     words = (*QUICK_MLP, "--config.mesh.devices=1,16", "--config.measure.rounds=4", "--config.measure.processes=2")
     done = jaxbench("run", "mlp", f"--workdir={run}", *words)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 points x 4 rounds in 2 sets of processes" in done.stdout
+    assert ", 4 rounds each, by 2 groups of processes in turns" in done.stdout
     folder = RunFolder(run)
     manifest, records = folder.manifest(), folder.records()
     planned = {point["point"]: point["rounds"] for point in manifest["plan"]["points"]}

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from rich.console import Console
 
 from jaxbench.core.store import write_atomic
@@ -15,15 +17,15 @@ from jaxbench.errors import UserError
 from jaxbench.features.audit import checks, table
 from jaxbench.features.audit.checks import CANNOT_TELL, CONSISTENT, INCONSISTENT, KINDS, LIMIT, Audited
 from jaxbench.report import page
-from jaxbench.report.drawing import canvas, marks, shapes
+from jaxbench.report.drawing import axes as axis_lib
+from jaxbench.report.drawing import canvas, marks, notes, shapes
 from jaxbench.report.drawing.canvas import plot
 from jaxbench.report.page import Page, Picture, Purpose, Section
 from jaxbench.report.table import ALWAYS, TEXT, Column, fill, share, to_csv
 from jaxbench.statistics.bootstrap import Estimate
 
 PAGE, CSV, DEFINITION = "audit.html", "audit.csv", "audit"
-_DRAWN, _LISTED = 40, 24  # the most rows that the figure and the terminal show
-_ENDS = 0.01, 1000.0  # of the figure's axis
+_DRAWN, _LISTED = 15, 24  # the most rows that the figure and the terminal show
 _STYLES = {CONSISTENT: "ok", INCONSISTENT: "no", CANNOT_TELL: "missing"}
 _WHY = (
     Column("disagree", lambda row: "; ".join(row.contradictions)),
@@ -51,25 +53,36 @@ _COLUMNS = (
 @plot("audit")
 def draw_audit(rows: Sequence[Audited], *, title: str) -> Figure | None:
     """How far the numbers of a row are apart, over what their digits allow. Left of the dashed line they agree. Right
-    of it they do not, by the percentage next to the mark. Marks at the ends of the axis lie beyond it."""
+    of it they do not, by the percentage next to the mark. Rows that agree best are left out."""
     shown = [(row, [check for check in row.checks if check.kind != LIMIT or not check.ok]) for row in rows]
-    drawn = [entry for entry in shown if entry[1]][:_DRAWN]
+    every = sorted((entry for entry in shown if entry[1]), key=lambda entry: -max(c.strain for c in entry[1]))
+    drawn = every[:_DRAWN]
     made = [
         marks.Mark(
             at=at,
-            value=marks.exact(min(max(check.strain, _ENDS[0]), _ENDS[1])),
+            value=marks.exact(check.strain),
             style=KINDS.index(check.kind),
             text="" if check.ok else f"{100 * check.miss:+.2g} %",
         )
         for at, (_, checks) in enumerate(drawn)
         for check in checks
     ]
-    axis = shapes.log("x", span=(_ENDS[0], 10))
-    panel = shapes.Panel(x="difference over what the printed digits allow", made=made, axis=axis, level=1)
+    panel = shapes.Panel(x="difference over rounding error", made=made, axis=_strain_axis, level=1)
     names = [f"{row.row.number} {canvas.short(row.model.name, 40)}" for row, _ in drawn]
     handles = [marks.handle(at, k, between="none") for at, k in enumerate(KINDS) if at in {m.style for m in made}]
-    rest = [f"the {_DRAWN} first rows, inconsistent ones before others"] if len(drawn) == _DRAWN else []
+    rest = notes.rest(len(drawn), len(every), "rows, those with the largest differences")
     return shapes.rows(title, names, [panel], handles=handles, remarks=rest) if made else None
+
+
+def _strain_axis(axes: Axes) -> None:
+    """Linear up to 1, which is where rows stop to agree, and logarithmic from there: differences of 0 have a place."""
+    top = max(axes.dataLim.x1, 2.0)
+    axes.set_xscale("symlog", linthresh=1.0, linscale=0.5)
+    axes.set_xlim(-0.05, top * 1.6)
+    ticks = [0.0, 0.5, *axis_lib.round_ticks(1.0, max(10.0, top))]
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: axis_lib.plain(value)))
 
 
 def audit(path: Path, facts: Sequence[str], folder: Path, console: Console) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -63,14 +64,14 @@ class CardCurve:
     marks: tuple[Mark, ...]
 
     @property
-    def style(self) -> tuple[str, str]:
-        return self.machine, self.strategy
+    def style(self) -> tuple[str, str, str]:
+        return self.machine, self.strategy, self.scaling
 
 
 @plot("cards")
 def draw_cards(lines: Sequence[CardCurve], *, title: str, further: Sequence[str] = ()) -> Figure | None:
     """Efficiency over devices of all result cards, as recorded in each card."""
-    drawn = sorted((line for line in lines if len(line.marks) > 1), key=lambda line: (line.style, line.scaling))
+    drawn = sorted((line for line in lines if len(line.marks) > 1), key=lambda line: line.style)
     if not drawn:
         return None
     styles = list(dict.fromkeys(line.style for line in drawn))
@@ -82,11 +83,10 @@ def draw_cards(lines: Sequence[CardCurve], *, title: str, further: Sequence[str]
         _panel(axes, [line for line in drawn if line.experiment == experiment], styles, title=experiment)
     for axes in panels[len(experiments) :]:  # the last row may have fewer panels than the grid
         axes.set_axis_off()
-    names = [f"{short(machine, 34)}: {short(strategy, 34)}" for machine, strategy in styles]
-    handles = [marks.handle(place, name) for place, name in enumerate(names)]
-    scalings = [name for name in _CARDS_STYLES if any(line.scaling == name for line in drawn)]
-    if len(scalings) > 1:
-        handles += [marks.style_handle(name, linestyle=_CARDS_STYLES[name]) for name in scalings]
+    handles = [
+        marks.handle(place, f"{short(machine, 34)}: {short(strategy, 30)}, {scaling}", between=_CARDS_STYLES[scaling])
+        for place, (machine, strategy, scaling) in enumerate(styles)
+    ]
     every = [mark for line in drawn for mark in line.marks]
     states = {mark.state for mark in every}
     remarks = [f"{notes.BARS}; n is in each card"] if any(mark.value.has_interval for mark in every) else []
@@ -94,7 +94,7 @@ def draw_cards(lines: Sequence[CardCurve], *, title: str, further: Sequence[str]
     return sheet.finish(title, [*handles, marks.guide_handle("ideal")], [*remarks, *further], even=False)
 
 
-def _panel(axes: Axes, lines: Sequence[CardCurve], styles: list[tuple[str, str]], *, title: str) -> None:
+def _panel(axes: Axes, lines: Sequence[CardCurve], styles: list[tuple[str, str, str]], *, title: str) -> None:
     marks.unity(axes, at=100, along="y")
     for place, line in enumerate(lines):
         # Dodged: cards of one machine have the same device counts, and their intervals would cover each other.
@@ -219,6 +219,8 @@ def curves_of(rows: Sequence[GalleryRow]) -> list[CardCurve]:
 def cards(folder: Path, filters: Sequence[str], console: Console) -> int:
     """Prints the table and writes `folder`/cards.svg, .pdf and .png. Returns 1 if a card is damaged, else 0.
 
+    With filters, the file is named after them: cards-experiment-cnn.svg.
+
     filters: `field=pattern` words; every field must match one of its patterns.
 
     Raises UserError if the folder does not exist, or a filter is invalid.
@@ -312,15 +314,28 @@ _COLUMNS = (
 
 def _draw(shown: Sequence[GalleryRow], folder: Path, filters: Sequence[str]) -> list[str]:
     """Writes the figure. Returns sentences: its path, and what it leaves out."""
-    curves = curves_of(shown)
-    left_out = []  # a figure that lacks what the table above it shows must say so
+    left_out = _left_out(shown)
+    name = draw_cards.name
+    if filters:  # never the figure of all cards, which a project commits
+        name = f"{name}-{'-'.join(re.sub(r'[^a-z0-9]+', '-', word.lower()).strip('-') for word in filters)}"[:80]
+    files = canvas.render(lambda: drawn(shown, filters))
+    if not files:
+        return [f"The figure was not drawn: no card {'that matches ' if filters else ''}has two device counts."]
+    canvas.write(files, folder, name)
+    return [f"Figure: {folder / name}.svg, .pdf, .png", *(f"In the figure {reason}." for reason in left_out)]
+
+
+def drawn(shown: Sequence[GalleryRow], filters: Sequence[str]) -> Figure | None:
+    """The figure of the cards' rows."""
+    title = "Efficiency of all result cards" + (f" with {' '.join(filters)}" if filters else "")
+    return draw_cards(curves_of(shown), title=printable(title), further=_left_out(shown))
+
+
+def _left_out(shown: Sequence[GalleryRow]) -> list[str]:
+    """What the figure lacks of the table above it."""
+    curves, left_out = curves_of(shown), []
     if alone := sorted({curve.experiment for curve in curves if len(curve.marks) < 2}):
         left_out.append(f"not drawn, because there is only one device count: {', '.join(alone)}")
     if cases := sorted({row.fields["experiment"] for row in shown if row.card.of_cases}):
         left_out.append(f"not drawn, because kernels, transfers and links have no efficiency: {', '.join(cases)}")
-    title = "Efficiency of all result cards" + (f" with {' '.join(filters)}" if filters else "")
-    files = canvas.render(lambda: draw_cards(curves, title=printable(title), further=left_out))
-    if not files:
-        return [f"The figure was not drawn: no card {'that matches ' if filters else ''}has two device counts."]
-    canvas.write(files, folder, draw_cards.name)
-    return [f"Figure: {folder / draw_cards.name}.svg, .pdf, .png", *(f"In the figure {reason}." for reason in left_out)]
+    return left_out

@@ -40,6 +40,7 @@ from jaxbench.processes.messages import Prepare, Recorded, Request, Round
 from jaxbench.records.manifest import Manifest
 from jaxbench.sweep import run as runner
 from jaxbench.sweep.progress import format_s, heartbeat
+from jaxbench.sweep.start import Start, programs_of
 from jaxbench.sweep.workers import References, Workers, note_workers
 
 Clock = Callable[[], float]
@@ -105,8 +106,13 @@ class _Arm:
         manifest = runner.session_of(self.asked, experiment) | (copy.manifest if copy else Manifest())
         session = runner.begin_session(self.folder, manifest)  # refuses another machine or other software
         self.job = runner.job_of(self.folder, self.asked, config, experiment, session=session)
+        programs, not_kept = programs_of(config.measure.compile, self.asked.machine)
+        self.job = dataclasses.replace(self.job, programs=programs, not_kept=not_kept)
+        self.notes = (*self.notes, *([not_kept.rstrip(".")] if not_kept else []))
         if copy:
             self.job = dataclasses.replace(self.job, experiment=copy.experiment, source=copy.source)
+        self.start = Start(self.job)
+        stack.callback(self.start.close)
         rounds = [record for record in self.folder.records() if isinstance(record, schema.RoundRecord)]
         self.pairs = self._finished(rounds)
         self._steps = {record.point: record.steps for record in rounds}
@@ -155,7 +161,10 @@ class _Arm:
 
     def round(self, workers: Workers, point: str, number: int) -> None:
         """Measures a round with the block length of the first pair: blocks of different lengths are not comparable."""
+        begun_s = time.monotonic()
         record = self.ask(workers, point, Round(point=point, round=number, steps=self._steps.get(point)))
+        self.start.ledger.measured_s += time.monotonic() - begun_s
+        self.start.take(workers)
         self._steps[point] = of_kind(schema.RoundRecord, record).steps
 
     def prepare(self, workers: Workers) -> None:
@@ -165,14 +174,16 @@ class _Arm:
             self.references.make(workers, point)
             told = self.references.told(point)
             self.ask(workers, point.point, Prepare(point=point.to_json(), reference=told))
-        note_workers(self.folder, [workers])
+        self.start.take(workers)
+        note_workers(self.folder, [workers], self.start.preparation())
 
     def done(self, pairs: int) -> None:
-        """Writes the number of rounds so far as the planned number, so that the folder counts as a finished run."""
+        """Writes the ledger and the number of rounds so far as the planned one: the folder counts as a finished run."""
         manifest = self.folder.manifest()
         manifest["plan"]["rounds"] = self.rounds * pairs
         for point in manifest["plan"]["points"]:  # a point's own number wins, if the plan has one
             point["rounds"] = self.rounds * pairs
+        manifest["preparation"] = self.start.preparation()
         write_manifest(self.folder.path, manifest)
 
 
@@ -278,7 +289,9 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
         # The threads are the outer context: an interrupt must end the processes first, for the threads wait for them.
         with ThreadPoolExecutor() as threads, ExitStack() as stack:
             # Numbered by pair, because records with one worker name must come from one process.
-            pools = (Workers(arm.job, arm.asked.points, number=number) for arm in group)
+            pools = (
+                Workers(arm.job, arm.asked.points, number=number, programs=arm.start.variables(number)) for arm in group
+            )
             workers = [stack.enter_context(pool) for pool in pools]
             # Prepare both at the same time, unless the block length is still unknown: finding it times a step.
             each = threads.map if all(arm.knows_steps for arm in group) else map

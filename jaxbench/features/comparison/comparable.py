@@ -216,7 +216,7 @@ def software(a: FinishedRun, b: FinishedRun) -> list[str]:
 
 def places(a: FinishedRun, b: FinishedRun) -> identity.Differences:
     """The fields in which every point of A differs from every point of B, so that no point would match."""
-    differing = {}
+    differing: identity.Differences = {}
     for field in POINT:
         left, right = ({str(getattr(point, field, "")) for point in run.points} for run in (a, b))
         if not left & right:

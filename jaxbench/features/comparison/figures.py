@@ -17,7 +17,7 @@ from jaxbench.features.ablations.figures import WATERFALL_MOST, handles, panel, 
 from jaxbench.features.comparison import page
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers
-from jaxbench.report.drawing import marks, notes
+from jaxbench.report.drawing import contents, marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, round_ticks
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import COLOURS, GREY
@@ -77,10 +77,12 @@ def drawable(text: str) -> str:
 def _axis(axes: Axes, rows: Sequence[Answer], answers: Answers) -> None:
     """Sets a logarithmic axis around 1 and draws the margin's band. Ticks are round numbers."""
     inside = 1 / (1 + answers.margin), 1 + answers.margin
-    ends = [end for row in rows for end in (row.ratio.value, row.ratio.lo, row.ratio.hi) if math.isfinite(end)]
+    known = [row.ratio for row in rows if row.ratio.known]
+    middle = [*inside, *(ratio.value for ratio in known)]
+    ends = [end for ratio in known for end in (ratio.lo, ratio.hi) if math.isfinite(end) and end > 0]
     log_axis(axes, "x", show=lambda value: plain(round(value, 6)))
     # The band is always in view: without it, a small difference would fill the panel and look large.
-    low, high = min(*ends, inside[0]), max(*ends, inside[1])
+    low, high = contents.robust(middle, [*ends, *middle])
     room = max((high / low) ** 0.06, 1.005)  # as a factor, because the axis is logarithmic
     axes.set_xlim(low / room, high * room)
     axes.xaxis.set_major_locator(FixedLocator(ticks(low / room, high * room)))

@@ -283,10 +283,10 @@ def stability(platform: str, seconds: float, command: Sequence[str] | None = Non
         last = (str(getattr(error, "stderr", None) or "").strip() or str(error)).splitlines()[-1][:300]
         message = f"The reference kernel did not run: {last}"
         return [DoctorFinding("reference kernel", "bad", message, "Nothing can be measured until it runs.")]
-    return judge_kernel(answer)
+    return kernel_findings(answer)
 
 
-def judge_kernel(answer: dict[str, Any]) -> list[DoctorFinding]:
+def kernel_findings(answer: dict[str, Any]) -> list[DoctorFinding]:
     """The findings on scatter, drift and resolution. answer: the result of `run_kernel`."""
     began, took = (np.array(answer[key], dtype=float) for key in ("began_s", "took_s"))
     if len(took) < 2:

@@ -25,7 +25,7 @@ LIMIT = 48  # most points that fit in the figure: names are unreadable below a l
 _PUBLISHED = {"TPU v5 lite": ("maxtext_v5e", "chips", {"16B": "s", "32B": "^", "64B": "D", "128B": "v"})}
 _AS_LARGE = 0.1  # largest relative difference in parameters at which a published model counts as equally large
 _MARGIN = 1.25  # factor by which the axis of devices extends beyond the first and the last count
-_HATCHES = ("////", "\\\\\\\\", "....", "xxxx")  # bands of several families overlap, and must stay apart without colour
+_BETWEEN = ("--", "-.", ":", (0, (1, 3)))  # bands of several families overlap, and must stay apart without colour
 
 
 @plot("compiled", views=("compiled",))
@@ -83,8 +83,9 @@ Family = tuple[str, str, str, str]
 
 @plot("forecast")
 def draw_forecast(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
-    """Forecasts, not measurements. Top: the tinted band reaches from all communication hidden to none hidden; the
-    hatched band is where nine in ten similar published runs lay. A dashed line is a bound: real steps are slower.
+    """Forecasts, not measurements. Top: the tinted band reaches from all communication hidden to none hidden; nine in
+    ten similar published runs lay between the thin lines. A line with marks that point down is a bound: real steps are
+    slower.
     Hollow marks are published results: black for a model of similar size, grey for others. Below: memory that a step
     needs on one device, with the device's capacity, and bytes sent per step. Filled marks were compiled; hollow marks
     are extrapolated from them."""
@@ -144,9 +145,10 @@ def _band(axes: Axes, line: Sequence[ForecastRecord], place: int, *, efficient: 
         ends = [most, heights(lambda r: r.high_s), heights(lambda r: r.hidden_s), heights(lambda r: r.bare_s)]
         if len(at) == 1:  # a band over one device count would have no width
             at, ends = [at[0] / 1.1, at[0] * 1.1], [2 * end for end in ends]
-        hatch = _HATCHES[place % len(_HATCHES)]
-        axes.fill_between(at, ends[1], ends[0], facecolor="none", edgecolor=colour, hatch=hatch, linewidth=0.5)
-        axes.fill_between(at, ends[3], ends[2], facecolor=colour, alpha=0.25, linewidth=0)
+        # The wide band is two thin lines: an area would swallow the forecast and the published marks.
+        for end in ends[:2]:
+            axes.plot(at, end, color=colour, linewidth=0.8, linestyle=_BETWEEN[place % len(_BETWEEN)], zorder=1)
+        axes.fill_between(at, ends[3], ends[2], facecolor=colour, alpha=0.45, linewidth=0)
     elif known:
         axes.plot(at, most, color=colour, linestyle=(0, (5, 2)), linewidth=1.0)
         axes.plot(at, most, color=colour, linestyle="none", marker=7, markersize=4.5)  # points down: no higher
@@ -189,7 +191,7 @@ def _forecast_notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) 
     sentences = []
     if any(record.high_s for record in records):
         sentences.append(
-            "tinted: forecast, from all communication hidden to none; hatched: where similar published runs lay"
+            "tinted: forecast, from all communication hidden to none; nine in ten similar runs lie between thin lines"
         )
     if any(record.low_s and record.high_s is None for record in records):
         plain = " for this program with plain attention" if any(record.only_plain for record in records) else ""
@@ -277,7 +279,7 @@ def draw_advice(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: 
             axes.plot(*ends, color=colour, linewidth=0.6, zorder=2)
     for line in lines:
         if line["frontier"]:
-            marks.write(axes, line["sort_s"] / scale, line["sort_cost"], line["name"], above=True, size=5.5)
+            marks.write(axes, line["sort_s"] / scale, line["sort_cost"], line["name"], above=True, size=6.0)
     if job["deadline_s"] is not None:
         axes.axvline(job["deadline_s"] / scale, color=marks.GREY, linewidth=0.7, linestyle=(0, (1, 1.2)), zorder=1)
         place_of: marks.Style = dict(xycoords=("data", "axes fraction"), xytext=(-2, 0), ha="right")
@@ -300,7 +302,8 @@ def _advice_notes(lines: Sequence[dict[str, Any]]) -> list[str]:
     if any(line["grade"] == "estimated" for line in lines):
         sentences.append("filled: the slow end of an estimated range; the thin line leads to its fast end")
     if any(line["grade"] != "estimated" for line in lines):
-        sentences.append("hollow, dashed: at best, a bound; do not compare it with an estimate")
+        bound = "lower bounds of time and cost, because nothing similar was published to estimate from"
+        sentences.append(f"hollow, dashed: {bound}; do not compare them with estimates")
     if any(line["price_is_old"] for line in lines):
         old = sorted({line["target"].partition(":")[0] for line in lines if line["price_is_old"]})
         sentences.append(f"prices of {', '.join(old)} are more than a year old")

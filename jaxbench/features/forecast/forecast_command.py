@@ -28,7 +28,7 @@ from jaxbench.features.forecast import estimate, forecasts, network
 from jaxbench.features.forecast import memory as forecast_memory
 from jaxbench.features.forecast.estimate import CompiledForecast
 from jaxbench.features.forecast.forecasts import RECKONED, ForecastRecord
-from jaxbench.features.forecast.network import AlphaBetaLink, Carded, Hosts, Network, PciePath
+from jaxbench.features.forecast.network import AlphaBetaLink, Hosts, MeasuredLinks, Network, PciePath
 from jaxbench.machine import start
 from jaxbench.statistics import bootstrap
 
@@ -61,7 +61,7 @@ class ForecastRequest:
 
     def network(self, target: Target) -> Network:
         if self.card is not None:
-            return _carded(self.card)
+            return _measured_links(self.card)
         between = next((link for _, link in self.links if isinstance(link, AlphaBetaLink)), None)
         path = next((link for _, link in self.links if isinstance(link, PciePath)), None)
         return network.of(target, between=between, path=path)
@@ -274,7 +274,7 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
         for text, link in asked.links
     ]
     if asked.card is not None:
-        networks.append((str(asked.card), _carded(asked.card)))
+        networks.append((str(asked.card), _measured_links(asked.card)))
     records = []
     for key in families:
         mine = [row for row in rows if (row.point.strategy, row.point.scaling, row.point.arm) == key]
@@ -283,11 +283,11 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
     return records
 
 
-def _carded(path: Path) -> Carded:
-    card = machine_profile.read(path)
-    if card is None:
+def _measured_links(path: Path) -> MeasuredLinks:
+    profile = machine_profile.read(path)
+    if profile is None:
         raise UserError(f"there is no machine profile '{path}': 'jaxbench machine' writes one, machine.json.")
-    return Carded(card=card)
+    return MeasuredLinks(profile=profile)
 
 
 def _blocks(config: ConfigDict, experiment: str) -> int:

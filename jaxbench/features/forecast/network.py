@@ -188,16 +188,16 @@ class Hosts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Carded:
+class MeasuredLinks:
     """The measured links of a machine profile."""
 
-    card: MachineProfile
+    profile: MachineProfile
 
     def seconds(self, collective: Collective, stride: int) -> float:
-        spreads = [alpha_beta.link_group(link) for link in self.card["links"]]
+        spreads = [alpha_beta.link_group(link) for link in self.profile["links"]]
         # Of the measured groups, the one over the most hosts and processes: a forecast is for more than one host holds.
         hosts, processes = max(((c, b) for a, b, c in spreads if a == collective.group), default=(1, 1))
-        seconds = alpha_beta.collective_s(collective, collective.group, self.card, processes, hosts)
+        seconds = alpha_beta.collective_s(collective, collective.group, self.profile, processes, hosts)
         if math.isnan(seconds):
             raise UserError(
                 f"the profile has no {collective.kind} among {collective.group} devices: measure that many with "
@@ -206,7 +206,7 @@ class Carded:
         return seconds
 
 
-Network = Torus | Slices | Hosts | Carded
+Network = Torus | Slices | Hosts | MeasuredLinks
 
 
 def of(target: Target, *, between: AlphaBetaLink | None = None, path: PciePath | None = None) -> Network:

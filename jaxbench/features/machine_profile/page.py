@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from jaxbench.analysis import machine_profile, quantities
@@ -115,11 +116,20 @@ def _shortfalls(runs: Sequence[Run]) -> list[str]:
 
 def _roofline(folder: Path, runs: Sequence[Run], card: MachineProfile) -> list[Picture]:
     """The roofline: every kernel of all runs under the profile's ceilings."""
-    spots = of_cases([row for _, report in runs for row in report.rows])
-    title = f"{identity.machine_name(card['machine'])}: kernels under this machine's ceilings"
-    files = canvas.render(lambda: roofline.under(spots, card=card, title=title, dtype="float32"))
+    files = canvas.render(lambda: under([report for _, report in runs], card))
     canvas.write(files, folder / "figures", "roofline")
     return [Picture(name="roofline", svg=files["svg"], caption=roofline.draw_roofline.caption)] if files else []
+
+
+def draw_roofline(folders: Sequence[RunFolder], card: MachineProfile) -> Figure | None:
+    """The roofline of run folders."""
+    return under([run_report.find(folder) for folder in folders], card)
+
+
+def under(reports: Sequence[RunReport], card: MachineProfile) -> Figure | None:
+    spots = of_cases([row for report in reports for row in report.rows])
+    title = f"{identity.machine_name(card['machine'])}: kernels under this machine's ceilings"
+    return roofline.under(spots, card=card, title=title, dtype="float32")
 
 
 def _pictures(runs: Sequence[Run]) -> list[Picture]:

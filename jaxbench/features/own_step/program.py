@@ -100,14 +100,14 @@ class OwnProgram(Program):
     """A Program of a user's step.
 
     Attributes:
-      own: what `make` returned. state_leaves: of its state. place: where `make` begins, for sentences.
+      own: what `make` returned. state_leaves: of its state. origin: where `make` begins, for sentences.
       first: the arrays of the first state before they are placed, as shapes with shardings.
       batch_of: step number -> the arrays of the batch, by path.
     """
 
     own: OwnStep
     state_leaves: Leaves
-    place: str
+    origin: str
     first: TrainState
     batch_of: Callable[[int], Batch]
 
@@ -117,27 +117,29 @@ def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int, *, 
 
     numbers: whether Python numbers in the state become arrays; they cannot if tracing raises one of `NEEDS_VALUE`.
     """
-    made, place = where(workload.make), f"make(devices, batch) in {where(workload.make)}"
+    made, origin = where(workload.make), f"make(devices, batch) in {where(workload.make)}"
     with discovery.explaining(f"make of {made}", hint):
         own = workload.make([*devices], batch)
     if not isinstance(own, OwnStep):
-        raise UserError(f"{place} returned {type(own).__name__}: return an OwnStep.")
+        raise UserError(f"{origin} returned {type(own).__name__}: return an OwnStep.")
     for name in ("step", "init", "parameters", "context"):
         if not callable(getattr(own, name)):
-            raise UserError(f"{place} gives {name}={getattr(own, name)!r}, which cannot be called: give a function.")
+            raise UserError(f"{origin} gives {name}={getattr(own, name)!r}, which cannot be called: give a function.")
     with discovery.explaining(f"init of {made}", hint), own.context():
-        state = _fresh(own, place)
+        state = _fresh(own, origin)
         batch_0 = own.batch(0) if callable(own.batch) else own.batch
     # A transfer in each step would be timed as a part of it, and `transfer_guard` stops it with a worse message.
-    _require_placed("state", state, place)
-    _require_placed("batch", batch_0, place)
-    _require_rows(batch_0, batch, workload.units_per_example, place)
+    _require_placed("state", state, origin)
+    _require_placed("batch", batch_0, origin)
+    _require_rows(batch_0, batch, workload.units_per_example, origin)
     leaves, batch_leaves = Leaves.of(state, numbers=numbers), Leaves.of(batch_0, numbers=False)
-    mesh = _mesh_of([*leaves.arrays(state).values(), *batch_leaves.arrays(batch_0).values()], devices, place)
-    return _of_leaves(own, leaves, batch_leaves, mesh, place, state)
+    mesh = _mesh_of([*leaves.arrays(state).values(), *batch_leaves.arrays(batch_0).values()], devices, origin)
+    return _of_leaves(own, leaves, batch_leaves, mesh, origin, state)
 
 
-def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, place: str, state: object) -> OwnProgram:
+def _of_leaves(
+    own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, origin: str, state: object
+) -> OwnProgram:
     # By identity: `parameters` returns a part of the state in a structure of its own.
     compared = {id(leaf) for leaf in jax.tree.leaves(own.parameters(state))}
     originals = dict(zip(leaves.paths, jax.tree.leaves(state), strict=True))
@@ -158,9 +160,9 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
         returned = own.step(leaves.whole(given), batch_leaves.whole(batch))
         if not (isinstance(returned, tuple) and len(returned) == 2):
             kind = f"{len(returned)} values" if isinstance(returned, tuple) else type(returned).__name__
-            raise UserError(f"the step of {place} returned {kind}, not (state, metrics): wrap it in a function.")
+            raise UserError(f"the step of {origin} returned {kind}, not (state, metrics): wrap it in a function.")
         new, metrics = returned
-        arrays = _chained(leaves, given, new, place)
+        arrays = _chained(leaves, given, new, origin)
         # Metrics may be any object; only numbers can leave a compiled step.
         shown = [x for x in jax.tree.leaves(metrics) if isinstance(x, jax.Array | np.ndarray | int | float)]
         named = metrics if isinstance(metrics, dict) and len(shown) == len(jax.tree.leaves(metrics)) else shown
@@ -168,7 +170,7 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
 
     def init(key: jax.Array) -> TrainState:
         with context():
-            arrays = leaves.arrays(_fresh(own, place))
+            arrays = leaves.arrays(_fresh(own, origin))
         return packed(multihost.put(np.int32(0), counter), arrays)
 
     context = own.context
@@ -176,24 +178,24 @@ def _of_leaves(own: OwnStep, leaves: Leaves, batch_leaves: Leaves, mesh: Mesh, p
     return OwnProgram(
         mesh=mesh,
         init=init,
-        # keep_unused: `settled` compares the input sharding of every array of the state with its output sharding.
+        # keep_unused: `placed_as_compiled` compares the sharding of every array of the state going in and coming out.
         step=jax.jit(step, donate_argnums=0 if own.donate else (), keep_unused=True),
         put=lambda _: batch_of(0),
         enter=context,
         avals=lambda: (first, jax.tree.map(aval, batch_of(0))),
         own=own,
         state_leaves=leaves,
-        place=place,
+        origin=origin,
         first=first,
         batch_of=batch_of,
     )
 
 
-def _fresh(own: OwnStep, place: str) -> Any:
+def _fresh(own: OwnStep, origin: str) -> Any:
     """A state of `init`. Raises UserError if its arrays are, or are made from, arrays that a step has donated."""
     # `jax.device_put` of an array that lies there already makes no copy, so donating the result deletes both.
     donated = UserError(
-        f"init of {place} returns arrays again that a step has donated, or makes them with jax.device_put, which may "
+        f"init of {origin} returns arrays again that a step has donated, or makes them with jax.device_put, which may "
         "not copy: make the state inside of init, or give donate=False."
     )
     try:
@@ -213,9 +215,9 @@ def aval(x: jax.Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding, weak_type=x.weak_type)
 
 
-def _chained(leaves: Leaves, given: Mapping[str, jax.Array], new: object, place: str) -> Batch:
+def _chained(leaves: Leaves, given: Mapping[str, jax.Array], new: object, origin: str) -> Batch:
     """The arrays of the new state. Raises UserError if the next step could not take it."""
-    before = f"the step of {place} cannot be chained: it returns"
+    before = f"the step of {origin} cannot be chained: it returns"
     if (structure := jax.tree.structure(new)) != leaves.tree:
         there, more = Leaves.of(new, numbers=leaves.numbers).paths, f"the structure {str(structure)[:120]}"
         lost, extra = ([p for p in a if p not in b] for a, b in ((leaves.paths, there), (there, leaves.paths)))
@@ -238,17 +240,17 @@ def _chained(leaves: Leaves, given: Mapping[str, jax.Array], new: object, place:
     return arrays
 
 
-def _require_placed(what: str, tree: object, place: str) -> None:
+def _require_placed(what: str, tree: object, origin: str) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         if isinstance(leaf, np.ndarray):
             name = jax.tree_util.keystr(path, simple=True, separator="/")
             raise UserError(
-                f"the {what} of {place} has a NumPy array{f' at {name!r}' if name else ''}, which every step would "
+                f"the {what} of {origin} has a NumPy array{f' at {name!r}' if name else ''}, which every step would "
                 "send to the devices again: place it with jax.device_put(array, sharding)."
             )
 
 
-def _require_rows(tree: object, batch: int, units: int, place: str) -> None:
+def _require_rows(tree: object, batch: int, units: int, origin: str) -> None:
     """Raises UserError if no array of the batch has as many rows as examples were asked for.
 
     The rows may have further axes: of devices, as under `pmap`, and of micro-batches. units: of an example, such as its
@@ -274,7 +276,7 @@ def _require_rows(tree: object, batch: int, units: int, place: str) -> None:
     )
     name = jax.tree_util.keystr(path, simple=True, separator="/") or "batch"
     raise UserError(
-        f"the batch of {place} has '{name}' with the shape {list(widest.shape)}, but {batch} examples were asked for: "
+        f"the batch of {origin} has '{name}' with the shape {list(widest.shape)}, but {batch} examples were asked for: "
         "give as many rows as the argument `batch` says, or each step is counted with examples that it does not have."
     )
 
@@ -284,16 +286,16 @@ def _is_whole(x: jax.Array, dim: int) -> bool:
     return x.sharding.shard_shape(x.shape)[dim] == x.shape[dim]
 
 
-def _mesh_of(arrays: Sequence[jax.Array], devices: Sequence[jax.Device], place: str) -> Mesh:
+def _mesh_of(arrays: Sequence[jax.Array], devices: Sequence[jax.Device], origin: str) -> Mesh:
     """The mesh of the arrays on most devices. Raises UserError if it does not have all devices."""
     shardings = sorted((x.sharding for x in arrays), key=lambda s: -len(s.device_set))
     if not shardings:
-        raise UserError(f"the state and the batch of {place} have no array.")
+        raise UserError(f"the state and the batch of {origin} have no array.")
     widest = next(x for x in arrays if x.sharding is shardings[0])
     order = [*shardings[0].devices_indices_map(widest.shape)]  # as programs number them
     if len(order) < len(devices):
         raise UserError(
-            f"{place} puts the state and the batch on {len(order)} of {len(devices)} devices: build the mesh from the "
+            f"{origin} puts the state and the batch on {len(order)} of {len(devices)} devices: build the mesh from the "
             "argument `devices`."
         )
     meshes = [s.mesh for s in shardings if isinstance(s, NamedSharding) and isinstance(s.mesh, Mesh)]
@@ -312,7 +314,7 @@ def hint(error: Exception) -> str:
     return ""
 
 
-def settled(program: OwnProgram, compiled: Any) -> tuple[OwnProgram, bool]:
+def placed_as_compiled(program: OwnProgram, compiled: Any) -> tuple[OwnProgram, bool]:
     """(the program with state and batch placed as its executable wants, whether it must be compiled again for that).
 
     Raises UserError if a state comes back with another sharding than it went in with.
@@ -326,7 +328,7 @@ def settled(program: OwnProgram, compiled: Any) -> tuple[OwnProgram, bool]:
         if not same and x.sharding is not None:
             name = path[-1].key if hasattr(path[-1], "key") else str(path[-1])
             raise UserError(
-                f"the step of {program.place} cannot be chained: '{name}' goes in as {spec(goes_in)} and comes out as "
+                f"the step of {program.origin} cannot be chained: '{name}' goes in as {spec(goes_in)} and comes out as "
                 f"{spec(comes_out)}, so a second call would compile again: constrain it in the step with "
                 "jax.lax.with_sharding_constraint, or place it so in init."
             )
@@ -338,7 +340,7 @@ def settled(program: OwnProgram, compiled: Any) -> tuple[OwnProgram, bool]:
     def placed(tree: T, on: Shardings) -> T:
         return jax.tree.map(lambda x, s: x if x.committed and x.sharding == s else multihost.put(x, s), tree, on)
 
-    settled = dataclasses.replace(
+    new = dataclasses.replace(
         program,
         first=state,
         init=lambda key: placed(init(key), state_on),
@@ -346,7 +348,7 @@ def settled(program: OwnProgram, compiled: Any) -> tuple[OwnProgram, bool]:
         batch_of=lambda step: placed(batch_of(step), batch_in),
         avals=lambda: (state, with_sharding(batch_of(0), batch_in)),
     )
-    return settled, again
+    return new, again
 
 
 def parameters(program: OwnProgram) -> int:
@@ -378,7 +380,7 @@ def require_same_each_time(program: OwnProgram) -> None:
     first, second = ({path: digest({path: x}) for path, x in {**s.params, **s.opt_state}.items()} for s in states)
     if changed := [path for path in first if first[path] != second[path]]:
         raise UserError(
-            f"init of {program.place} gives other values at its second call ('{changed[0]}'): seed its random numbers "
+            f"init of {program.origin} gives other values at its second call ('{changed[0]}'): seed its random numbers "
             "in init, so that all runs start alike."
         )
     step, given = program.step.__wrapped__, (program.first, program.batch_of(0))
@@ -388,12 +390,12 @@ def require_same_each_time(program: OwnProgram) -> None:
         one, other = (jax.jit(lambda *args: step(*args)).trace(*given).jaxpr for _ in range(2))
     if line := _compiles_each_time(one.jaxpr, other.jaxpr):
         raise UserError(
-            f"the step of {program.place} makes a new jitted function in each call, so each step compiles ({line}): "
+            f"the step of {program.origin} makes a new jitted function in each call, so each step compiles ({line}): "
             "call jax.jit once, outside of the step."
         )
     if _values(one) != _values(other):
         raise UserError(
-            f"the step of {program.place} traces to another program at its second call: a Python value, such as a "
+            f"the step of {program.origin} traces to another program at its second call: a Python value, such as a "
             "counter or a NumPy draw, changes in it; keep that in the state as an array."
         )
 

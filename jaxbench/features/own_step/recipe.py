@@ -77,7 +77,7 @@ class OwnSteps:
         except (UserError, ValueError) as error:
             if "compiler_options" in str(error):  # JAX takes them at the outermost jit only, which is the suite's
                 raise UserError(
-                    f"the step of {program.place} has a jax.jit with compiler_options inside: leave them out, and "
+                    f"the step of {program.origin} has a jax.jit with compiler_options inside: leave them out, and "
                     "give them with --config.lever.compiler=OPTION=VALUE."
                 ) from error
             if not isinstance(error.__cause__, programs.NEEDS_VALUE) or not program.state_leaves.numbers:
@@ -86,10 +86,10 @@ class OwnSteps:
             devices, batch = [*program.mesh.devices.flat], point.global_batch
             rebuilt = programs.build(self.step, devices, batch, numbers=False)
             return self.executable(workload, rebuilt, point, options, accepted=accepted)
-        placed, again = programs.settled(program, compiled.call)
+        placed, again = programs.placed_as_compiled(program, compiled.call)
         if again:  # with the layout that the first compilation chose for arrays that init does not place
             compiled = compile_step(workload, placed, point.global_batch, **how)
-            placed, again = programs.settled(placed, compiled.call)
+            placed, again = programs.placed_as_compiled(placed, compiled.call)
         self.texts[point.point] = compiled.hlo, placed.mesh
         return placed, dataclasses.replace(compiled, inputs=present(placed.avals)())
 
@@ -103,7 +103,7 @@ class OwnSteps:
         if first_step.finite(loss):
             return checks
         first, *others = checks
-        reason = f"the loss is not finite at the first step of {own.place}"
+        reason = f"the loss is not finite at the first step of {own.origin}"
         return dataclasses.replace(first, ok=False, unchecked=False, reason=reason), *others
 
     def work(self, built: BuiltStep, batch: Batch) -> StepWork:

@@ -10,14 +10,14 @@ from jaxbench.config import Settings
 from jaxbench.core.schema import OWN
 from jaxbench.errors import UserError
 from jaxbench.levers import COMPILER
-from jaxbench.machine.start import settle_jax
+from jaxbench.machine.start import reset_jax_settings
 from jaxbench.workloads.own_step import StepWorkload
 
 
 def load(config: ConfigDict, experiment: str) -> StepWorkload | None:
     """The user's step; None if the experiment is a model. Raises UserError, also for settings that a step refuses."""
     workload = discovery.build(experiment, config)
-    settle_jax()  # the experiment's file has run, and may have changed JAX's settings
+    reset_jax_settings()  # the experiment's file has run, and may have changed JAX's settings
     if not isinstance(workload, StepWorkload):
         return None
     place = f"build(config) of '{experiment}'"

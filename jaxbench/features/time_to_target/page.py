@@ -64,7 +64,7 @@ _FILE = tuple(
 def draw_targets(curves: Sequence[Curve], *, title: str) -> Figure | None:
     """Left: steps to the target over the global batch. Dashed: twice the batch in half the steps. Dotted: the knee, the
     batch that needs twice the least number of steps. Shaded: the measured gradient noise scale, which should predict
-    the knee. Middle: time of these steps. Right: time at the fastest batch (written at the mark), over devices. Colour
+    the knee. Middle: time of these steps. Right: time at the fastest batch (written at its mark), over devices. Colour
     shows the device count, line style the learning-rate rule. Arrows: target not reached within the budget, so the mark
     is a lower limit."""
     models = list(dict.fromkeys(curve.model for curve in curves))
@@ -86,7 +86,7 @@ def draw_targets(curves: Sequence[Curve], *, title: str) -> Figure | None:
     seeds = [(len(place.trained),) for curve in curves for place in curve.places]
     what = "geometric mean over seeds"
     what += f"; {notes.BARS} of the mean; {notes.n_of(seeds)}" if max(seeds) > (1,) else "; n = 1 seed"
-    said = [f"marks: {what}; time by the trainings' own clocks"]
+    said = [f"marks: {what}; time by the trainings' own clocks", "knee: the batch that needs twice the fewest steps"]
     if any(place.censored for curve in curves for place in curve.places):
         said.append("hollow with an arrow: a lower limit, as a seed did not reach the target")
     return sheet.finish(title, [*handles, *rules, marks.guide_handle("1/batch, or 1/devices")], said)
@@ -147,7 +147,7 @@ def _targets_devices(
             _targets_line(
                 axes, [place], lambda one: one.seconds, at=lambda one: one.devices, place=counts.index(place.devices)
             )
-            marks.write(axes, place.devices, place.seconds.value, f"{place.batch}")
+            marks.write(axes, place.devices, place.seconds.value, f"batch {place.batch}", above=True)
         if best and curve is curves[0]:
             ends = np.array([best[0].devices, max(curve.counts)], float)
             marks.guide(axes, ends, best[0].seconds.value * best[0].devices / ends)
@@ -180,6 +180,11 @@ def _batch_axis(axes: Axes, batches: np.ndarray) -> None:
     log_axis(axes, "x", base=2, show=plain, max_ticks=6, span=batches.tolist())
 
 
+def figure(folder: Path) -> Figure | None:
+    """The figure of a folder of trainings."""
+    return draw_targets(analysis.curves(trainings.read_trained(folder)), title=_title(folder))
+
+
 def write(folder: Path, console: Console | None = None, *, look: Mapping[str, object] | None = None) -> None:
     """Writes targets.csv, report.html and figures/targets. With a `console`, it also prints the page.
 
@@ -188,10 +193,11 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     trained = trainings.read_trained(folder)
     curves = analysis.curves(trained)
     config = RunFolder(folder).config()
-    title = f"{config.get('experiment', folder.name)}: steps and time to a target"
+    title = _title(folder)
     files = canvas.render(lambda: draw_targets(curves, title=title), canvas.look_of(config, look))
-    made = _page(folder, title, trained, curves, files)
-    write_atomic(folder / CSV, to_csv(_FILE, trained))
+    pictures = [Picture(name=draw_targets.name, svg=files["svg"], caption=draw_targets.caption)] if files else []
+    made = page_of(folder, trained, pictures)
+    write_atomic(folder / CSV, csv_of(trained))
     canvas.write(files, folder / "figures", draw_targets.name)
     write_atomic(folder / PAGE, page.render(made))
     if console is not None:
@@ -199,10 +205,18 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
         console.print(f"\nPage, figure and table: {folder / PAGE}", highlight=False, soft_wrap=True)
 
 
-def _page(
-    folder: Path, title: str, trained: Sequence[Trained], curves: Sequence[Curve], files: dict[str, bytes]
-) -> Page:
-    pictures = [Picture(name=draw_targets.name, svg=files["svg"], caption=draw_targets.caption)] if files else []
+def csv_of(trained: Sequence[Trained]) -> str:
+    """targets.csv: every training."""
+    return to_csv(_FILE, trained)
+
+
+def _title(folder: Path) -> str:
+    return f"{RunFolder(folder).config().get('experiment', folder.name)}: steps and time to a target"
+
+
+def page_of(folder: Path, trained: Sequence[Trained], pictures: Sequence[Picture] = ()) -> Page:
+    """The page of the trainings in `folder`."""
+    curves = analysis.curves(trained)
     places = [place for curve in curves for place in curve.places]
     sections = []
     # A mean with a censored seed is only a lower limit, and a reader must know that before comparing batches.
@@ -213,7 +227,7 @@ def _page(
         sections.append(Section("The grid of the tuned learning rates", tried, Purpose.NOTE, DEFINITION))
     return Page(
         name=folder.name,
-        heading=title,
+        heading=_title(folder),
         headlines=[sentence for curve in curves for sentence in (_knee(curve), *_seconds(curve))],
         pictures=pictures,
         table=fill(_COLUMNS, places, group=lambda place: (place.model, place.rule, place.devices)),

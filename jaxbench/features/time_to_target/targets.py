@@ -29,7 +29,7 @@ from jaxbench.features.time_to_target.worker import DescribeModel, HowEnded, Tra
 from jaxbench.features.training import trainings
 from jaxbench.features.training.folder import writing
 from jaxbench.features.training.trainings import Trained
-from jaxbench.machine import energy
+from jaxbench.machine import energy, program_cache
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.counts import device_counts
@@ -214,6 +214,7 @@ class TargetStudy:
     def _process(self, devices: int) -> Iterator[Worker]:
         logs = self.folder / "logs"
         logs.mkdir(exist_ok=True)
+        programs, _ = program_cache.opened(self.machine)
         setup = Setup(
             module=MODULE,
             platform=self.machine["platform"],
@@ -222,7 +223,7 @@ class TargetStudy:
             environment=KEEP_MEMORY,
             worker=f"devices{devices}",
             machine=self.machine,
-            cache=str((self.folder / "compiled").absolute()),
+            cache=str(programs.begin(0) if programs is not None else (self.folder / "compiled").absolute()),
         )
         with contextlib.closing(Worker(setup, logs / f"devices{devices}.log")) as worker:
             yield worker

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from jaxbench.errors import Diverged, of_kind
 from jaxbench.features.training.plan import count, read_data
-from jaxbench.features.training.train import ProcessRole, trained
+from jaxbench.features.training.train import ProcessRole, keep_programs, trained
 from jaxbench.features.training.trainings import METRICS
 from jaxbench.measure.arm import build_workload
 from jaxbench.processes import server
@@ -62,11 +62,7 @@ class Trainer:
 
 def made(setup: Setup, devices: list[jax.Device]) -> Trainer:
     """The trainer. All its trainings share the folder of compiled programs."""
-    # Seeds and learning rates are numbers of the same program. The limits, as they are by default, would leave out
-    # small programs, which most of these are.
-    jax.config.update("jax_compilation_cache_dir", setup.cache)
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    keep_programs(setup.cache)  # seeds and learning rates are numbers of the same program
     return Trainer(devices, setup.machine)
 
 

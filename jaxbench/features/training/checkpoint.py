@@ -357,7 +357,7 @@ def _read_seal(path: Path) -> Header:
     )
 
 
-def _header(value: Any) -> Header:
+def _header(value: object) -> Header:
     header = decode(_Header, value)
     if absent := _Header.__annotations__.keys() - header.keys():
         raise KeyError(min(absent))

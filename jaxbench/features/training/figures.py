@@ -20,7 +20,7 @@ from jaxbench.report.drawing.axes import efficiency_axis, entitle, log_axis, pla
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import GREY
 
-OVER = {"steps": si, "examples": si, "seconds": plain}
+OVER = {"steps": si, "seconds": plain}
 MOST = 10**5  # devices: six times those of the published failure rate
 SLOW = 60.0, 600.0  # (seconds that a checkpoint blocks, seconds of a restart) of a large model: assumed, not measured
 LEAST_S = 600.0  # from shorter trainings, checkpoint and restart costs cannot be carried over to large ones
@@ -29,14 +29,18 @@ _NAMED = 6  # parts of the bar with their own style; the smallest parts share on
 
 @plot("learning")
 def draw_learning(sides: Mapping[str, Sequence[LearningCurve]], *, title: str) -> Figure | None:
-    """Loss and accuracy on the test set over steps, examples and seconds of work (without compiling). Dotted: training
-    loss, a mean over the steps since the last evaluation. Dashed: the target."""
+    """Loss and accuracy on the test set over steps and over seconds of work (without compiling); of one training, over
+    steps alone. Dotted: training loss, a mean over the steps since the last evaluation. Dashed: the target."""
     every = [one for trained in sides.values() for one in trained]
     if not any(one.rows for one in every):
         return None
     other = next((one.metric for one in every if one.metric != "loss"), ACCURACY)  # the metric of the lower panels
-    sheet = Sheet(2, len(OVER), heights=1.7)
-    for column, (over, show) in enumerate(OVER.items()):
+    # Steps, examples and seconds of one training are one curve three times: it is drawn once, with both panels abreast.
+    over_all = OVER if len(every) > 1 else dict(list(OVER.items())[:1])
+    sheet = Sheet(2, len(over_all), heights=1.7) if len(over_all) > 1 else Sheet(1, 2, heights=2.0)
+    if len(over_all) == 1:
+        sheet.panels = sheet.panels.reshape(2, 1)
+    for column, (over, show) in enumerate(over_all.items()):
         loss, accuracy = sheet.panels[:, column]
         for place, trained in enumerate(sides.values()):
             for one in trained:
@@ -48,7 +52,7 @@ def draw_learning(sides: Mapping[str, Sequence[LearningCurve]], *, title: str) -
         log_axis(loss, "y", show=plain, max_ticks=5)
         for axes in (loss, accuracy):
             log_axis(axes, "x", show=show, max_ticks=4)
-        entitle(loss, "loss" if column == 0 else "")
+        entitle(loss, "loss" if column == 0 else "", x=over if len(over_all) == 1 else "")
         entitle(accuracy, f"test {other}" if column == 0 else "", x=over)
     handles = [marks.handle(place, short(name)) for place, name in enumerate(sides)]
     handles += [marks.style_handle("in training", color=GREY, linestyle=":"), marks.guide_handle("target")]
@@ -63,12 +67,12 @@ def _learning_line(axes: Axes, one: LearningCurve, what: str, over: str, place: 
 
 
 @plot("goodput")
-def draw_goodput(spent: Mapping[str, int], costs: Costs | None, *, title: str) -> Figure:
-    """Above: the wall time of the training, over all its starts. Below, for trainings of ten minutes or more: the
-    expected goodput (share of time in steps that count) with the measured costs of a checkpoint and a restart, if the
-    failure of any device ends the job."""
-    if sum(spent.values()) / 1e9 < LEAST_S:  # mostly starting and compiling
-        costs = None
+def draw_goodput(spent: Mapping[str, int], costs: Costs | None, *, title: str) -> Figure | None:
+    """Above: the wall time of the training, over all its starts. Below: the expected goodput (share of time in steps
+    that count) with the measured costs of a checkpoint and a restart, if the failure of any device ends the job. A
+    training of less than ten minutes has no figure: it mostly starts and compiles."""
+    if sum(spent.values()) / 1e9 < LEAST_S:
+        return None
     sheet = Sheet(2, 1, heights=[0.75, 2.2]) if costs else Sheet(heights=0.75)
     parts = _bar(sheet.panels[0, 0], spent)
     handles = [marks.bar_handle(style, label) for style, label in enumerate(parts)]

@@ -16,7 +16,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -211,15 +211,18 @@ def _place(devices: int, strategy: str, layout: str, *, processes: int) -> str:
     return f"{where}, {layout}" if layout else where
 
 
-def record(folder: Path, session: Session, members: ProcessGroup, *, step: int) -> None:
-    """Writes the manifest of `folder`, or adds this start to it. step: the step at which this start begins."""
+def record(folder: Path, session: Session, members: ProcessGroup, *, step: int, examples: Mapping[str, int]) -> None:
+    """Writes the manifest of `folder`, or adds this start to it.
+
+    step: the step at which this start begins. examples: how many the training and the test split have.
+    """
     if not members.leads:
         return
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     entry = {"started": now, "command": session.command, "from_step": step, **session.facts()}
     with writing(folder):
         if not (folder / MANIFEST).exists():
-            first = {"started": now, "command": session.command, **session.facts()}
+            first = {"started": now, "command": session.command, "examples": dict(examples), **session.facts()}
             del first["devices"]  # the manifest's own "devices" counts those of the machine
             write_manifest(folder, {**session.machine, **first, "sessions": [entry]})
             return

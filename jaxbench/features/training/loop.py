@@ -22,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from jaxbench.core.clock import InFlight, run_ahead
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.workload import Batch, Dataset, HostBatch, Scalars, TrainWorkload
+from jaxbench.core.workload import Batch, Dataset, HostBatch, Scalars, TrainWorkload, random_key
 from jaxbench.features.training.checkpoint import Restored, Writer, to_host
 from jaxbench.features.training.folder import Session, TimeLedger
 from jaxbench.features.training.metrics import EpochMeans, Evaluator, MetricLog, NoiseMeter
@@ -94,7 +94,7 @@ class Agreed:
             step_s = (now - self._looked) / max(1, step - self._last)
             # The first exchange comes after one step, before there is a step time to go by.
             ahead = max(1, min(MOST_STEPS, int(LOOK_S / max(step_s, 1e-6)))) if self._last else 1
-            answers = self._members.all_gather([self._stop.name, ahead])
+            answers = self._members.all_gather((self._stop.name, ahead))
             self.name = next((name for name, _ in answers if name), None)
             # The leader's estimate counts for all, so the next exchange is at the same step everywhere.
             self._looked, self._last, self._next = now, step, step + answers[0][1]
@@ -148,7 +148,7 @@ class TrainLoop:
                     self.state = jax.block_until_ready(program.load(restored.state))
             else:
                 with self.clock.compiling(), ledger.doing("compile"):
-                    self.state = jax.block_until_ready(program.init(jax.random.PRNGKey(plan.seed)))
+                    self.state = jax.block_until_ready(program.init(random_key(plan.seed)))
             batch = program.put(self._rows(np.arange(plan.batch)))
             with self.clock.compiling(), ledger.doing("compile"):
                 # Ahead of time: an executable cannot retrace, and compiling is timed separately from the first step.

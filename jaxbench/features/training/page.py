@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,20 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
 
     Raises UserError if the folder has no time ledger, or a damaged one.
     """
+    config = RunFolder(folder).config()
+    name, looks = str(config.get("experiment", folder.name)), canvas.look_of(config, look)
+    pictures = _curves(folder, name, looks)
+    made = page_of(folder, pictures, looks)
+    write_atomic(folder / PAGE, page.render(made))
+    if console is not None:
+        page.show(made, console)
+
+
+def page_of(folder: Path, pictures: Sequence[Picture] = (), looks: canvas.Look | None = None) -> Page:
+    """The content of the page. looks: also draws the figure of the time into the folder; None: draws nothing.
+
+    Raises UserError if the folder has no time ledger, or a damaged one.
+    """
     starts, faults = trainings.read_ledger(folder), trainings.ledger_faults(folder)
     if not starts:
         sound = " with a sound line" if faults else ""
@@ -37,7 +51,7 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     trainings.require_possible(starts)  # a table that does not add up must not be shown
     costs = trainings.measured_costs(starts)
     config = RunFolder(folder).config()
-    name, looks = str(config.get("experiment", folder.name)), canvas.look_of(config, look)
+    name = str(config.get("experiment", folder.name))
     spent = trainings.totals(starts)
     title = f"{name}: where the time of its training went"
     whole, counted = sum(spent.values()) / 1e9, spent["steps"] / 1e9
@@ -45,24 +59,24 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
     answer = (
         f"Goodput {trainings.goodput(spent):.1%}: {counted:.1f} of {whole:.1f} s, in {times}, were steps that count."
     )
-    pictures = _curves(folder, name, looks)
     skipped = [Section("Skipped lines", faults)] if faults else []
-    files = canvas.render(lambda: draw_goodput(spent, costs, title=title), looks)
-    canvas.write(files, folder / "figures", draw_goodput.name)
-    made = Page(
+    if looks is not None:
+        files = canvas.render(lambda: draw_goodput(spent, costs, title=title), looks)
+        canvas.write(files, folder / "figures", draw_goodput.name)
+        if files:
+            drawn = Picture(name=draw_goodput.name, svg=files["svg"], caption=draw_goodput.caption)
+            pictures = [*pictures, drawn]
+    return Page(
         name=name,
         heading=title,
         headlines=[answer],
-        pictures=[*pictures, Picture(name=draw_goodput.name, svg=files["svg"], caption=draw_goodput.caption)],
+        pictures=pictures,
         table=_table(spent),
         sections=[*_sections(costs), *skipped],
         definition=GOODPUT,
         sources=[("Account, by start", [_numbers(start) for start in starts])],
         made_from=f"{trainings.LEDGER} and config.json",
     )
-    write_atomic(folder / PAGE, page.render(made))
-    if console is not None:
-        page.show(made, console)
 
 
 def _curves(folder: Path, name: str, looks: canvas.Look) -> list[Picture]:

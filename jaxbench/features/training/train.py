@@ -10,6 +10,7 @@ One process of a training starts its devices, builds model and program (`take`),
 from __future__ import annotations
 
 import contextlib
+import datetime
 import io
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,17 +24,20 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, native_log, parallel
+from jaxbench.config import CACHED
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.workload import Dataset, TrainWorkload
+from jaxbench.core.store import RunFolder, write_manifest
+from jaxbench.core.workload import Dataset, TrainWorkload, random_key
 from jaxbench.errors import UserError, present
 from jaxbench.features.training.checkpoint import Restored, Writer, params_sha256, restore_latest
-from jaxbench.features.training.folder import Session, TimeLedger, locked_folder, record
+from jaxbench.features.training.folder import Session, TimeLedger, locked_folder, record, writing
 from jaxbench.features.training.loop import Stop, TrainLoop, of_signals, shown
 from jaxbench.features.training.metrics import MetricLog
 from jaxbench.features.training.plan import Plan, Row, count, read_data, read_plan
-from jaxbench.features.training.trainings import ACCURACY
+from jaxbench.features.training.trainings import ACCURACY, read_ledger
 from jaxbench.levers import LEVERS
-from jaxbench.machine import start
+from jaxbench.machine import preparing, start
+from jaxbench.machine.program_cache import seal, variables
 from jaxbench.measure.arm import Arms, build_program, inspected, require_options
 from jaxbench.measure.proof import Proof, require_micro_batchable
 from jaxbench.parallel import multihost
@@ -41,9 +45,13 @@ from jaxbench.parallel.layout import canonical_avals
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Fields, Setup, TrainSetup
 from jaxbench.records.manifest import Machine
+from jaxbench.records.preparation import Ledger
 from jaxbench.sweep.plan import require_equal_parts
 from jaxbench.sweep.progress import heartbeat
+from jaxbench.sweep.start import programs_of
 from jaxbench.workloads import inspection
+
+PREPARES = ("start", "compile", "restore")  # kinds of time before the first step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,17 +139,18 @@ def train(
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
         rows: list[Row] = restored.progress.get("rows", [])
         facts = _facts(data, session, restored.progress, members)
+        examples = {"train": plan.examples, "test": count(data.test)}
         with _metric_log(folder, rows, plan, members) as log:
             # Nothing is left to train: the program is not even built, and this start leaves no trace in the ledger.
             # A target that was raised since makes the training unfinished again.
             if restored.state is not None and plan.finished(restored.step, rows):
                 ledger.discard()
-                record(folder, session, members, step=restored.step)
+                record(folder, session, members, step=restored.step, examples=examples)
                 result = _result(plan, restored.state, rows, was_finished=True)
             else:
                 program = _built(workload, program_builder, plan.batch)
                 ledger.from_step = restored.step
-                record(folder, session, members, step=restored.step)
+                record(folder, session, members, step=restored.step, examples=examples)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
                 with discovery.explaining(f"the training step of '{workload.name}'"):
                     loop = TrainLoop(
@@ -258,11 +267,46 @@ def _print_end(console: Console, result: TrainResult, plan: Plan) -> None:
 def take(setup: Setup, console: Console, role: ProcessRole) -> TrainResult:
     """Starts the devices and trains. Raises UserError."""
     train = present(setup.train)
+    started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    preparing.HERE.listen(tunes=setup.platform != "cpu")
+    programs, note = programs_of(str(setup.config.get("measure", {}).get("compile", CACHED)), setup.machine)
+    if programs is not None:
+        keep_programs(str(programs.begin(0)))
     with native_log.aside():  # notices that XLA prints while it starts are dropped
         devices = start.start(setup.platform, setup.devices, place=setup.world)
     result = trained(setup.experiment, setup.config, train, devices, setup.machine, console, role)
+    if role.members.leads:
+        if note:
+            console.print(note, style="yellow", highlight=False, soft_wrap=True)
+        _note_preparation(Path(train.workdir), started=started, note=note)
+        if programs is not None:
+            seal(programs.part(0))
     console.print(f"params_sha256: {result.params_sha256}", highlight=False, soft_wrap=True)
     return result
+
+
+def keep_programs(folder: str) -> None:
+    """Loads compiled programs from a folder, and keeps them there. Call before the first program is compiled."""
+    for name, value in variables(Path(folder)).items():
+        numbers = {"-1": -1, "0": 0.0, "true": True}
+        jax.config.update(name.lower(), numbers.get(value, value))
+
+
+def _note_preparation(folder: Path, *, started: str, note: str) -> None:
+    """Writes the preparation ledger of this start into the manifest: of its first process, if there are several."""
+    found, (*_, account) = Ledger(), read_ledger(folder) or [None]
+    if account is None:  # nothing was left to train
+        total_s = 0.0
+    else:
+        total_s = sum(account.ns.values()) / 1e9
+        found.measured_s = total_s - sum(account.ns[kind] for kind in PREPARES) / 1e9
+    found.add(0, "training", preparing.HERE.take())
+    manifest = {
+        **RunFolder(folder).manifest(),
+        "preparation": found.to_json(started=started, total_s=total_s, note=note),
+    }
+    with writing(folder):
+        write_manifest(folder, manifest)
 
 
 def trained(
@@ -294,7 +338,7 @@ def trained(
     arms = Arms(config, experiment, mine, warmup=max(0, config.train.warmup))
     plain = inspected(arms.config({}), experiment)
     # What the loss is made of decides whether the step may split its batch; the same proof as in a run.
-    proof = Proof(arms, plain, devices, jax.random.PRNGKey(config.seed), own=False, batch=config.train.batch)
+    proof = Proof(arms, plain, devices, random_key(config.seed), own=False, batch=config.train.batch)
 
     def build(workload: TrainWorkload) -> Program:
         program = build_program(workload, strategy, devices, levers)

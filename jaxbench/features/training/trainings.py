@@ -143,7 +143,7 @@ def _ledger_lines(folder: Path) -> tuple[list[_LedgerLine], list[str]]:
         return [], []
     names = {each.name for each in dataclasses.fields(_LedgerLine)}
 
-    def line(value: Any) -> _LedgerLine:
+    def line(value: object) -> _LedgerLine:
         known = {name: each for name, each in decode(dict[str, Any], value).items() if name in names}
         return decode(_LedgerLine, known)  # without what other versions also write
 
@@ -214,7 +214,7 @@ class _Row:
 _ROW = [each.name for each in dataclasses.fields(_Row)]
 
 
-def _row(value: Any) -> dict[str, Any]:
+def _row(value: object) -> dict[str, Any]:
     """The line as a row. Raises ValueError or KeyError if one of its numbers is none, or out of range."""
     row = decode(dict[str, Any], value)
     decode(_Row, {name: row[name] for name in _ROW})
@@ -301,7 +301,7 @@ def read_rows(folder: Path) -> list[dict[str, Any]]:
     return [*read_lines(folder / METRICS, _row, "train anew, in a new --workdir.")]
 
 
-def _asked(value: Any) -> tuple[_Asked, str]:
+def _asked(value: object) -> tuple[_Asked, str]:
     """(what the config of a training asks for, its experiment). Raises ValueError or KeyError."""
     config = decode(dict[str, Any], value)
     names = [each.name for each in dataclasses.fields(_Asked)]

@@ -281,7 +281,7 @@ def attempt(bench: Bench[ModelSteps], placed: Fields, *, watch: bool = False) ->
         loaded = dataclasses.replace(program, init=lambda key: program.load(start))
         batch = bench.source.batch(point)
         checks = proof.verdicts(point, 1, loaded, compiled, batch)
-        checks = first_step.explained(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
+        checks = first_step.diagnosed(checks, {}, workload, key=bench.key, batch=batch, device=bench.device)
         work = bench.steps.work(dataclasses.replace(built, program=loaded), batch) if watch else None
     beyond = bench.source.facts(workload)
     return Tried(

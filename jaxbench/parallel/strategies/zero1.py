@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""ZeRO stages 1 and 2: data parallelism in which devices shard the training state instead of replicating it.
+"""ZeRO stage 1: data parallelism in which devices shard the optimizer state instead of replicating it.
 
 Rajbhandari et al., arXiv:1910.02054. Stage 1 shards the optimizer's state, and stage 2 also the gradients; stage 3,
 which also shards the parameters, is strategies/fsdp.py. Stages 1 and 2 send a reduce-scatter of the gradients and an
@@ -86,7 +86,7 @@ def build_stage(workload: TrainWorkload, devices: list[jax.Device], *, stage: in
 def _leaving(shards: Tree[Cut], whole: frozenset[int]) -> Tree[Cut]:
     """The cuts, with the parameters of these indices left whole."""
     cuts, tree = jax.tree.flatten(shards)
-    return jax.tree.unflatten(tree, [Cut(cut.shape) if place in whole else cut for place, cut in enumerate(cuts)])
+    return jax.tree.unflatten(tree, [Cut(cut.shape) if index in whole else cut for index, cut in enumerate(cuts)])
 
 
 def expected(
@@ -103,7 +103,7 @@ def expected(
     scattered, unused = sum(parts), unused_gradients(workload, layout.canonical)
     # XLA merges reductions of equal gradients, such as of the biases of two batch normalizations that are added.
     least = scattered - scattered // 20 if jax.tree.leaves(layout.canonical.model_state) else scattered
-    least -= sum(part for place, part in enumerate(parts) if place in unused)
+    least -= sum(part for index, part in enumerate(parts) if index in unused)
     return {"reduce-scatter": (least, scattered), "all-gather": (whole, whole)}
 
 

@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from jaxbench.report.drawing.marks import GREY, Mark
+from jaxbench.report.drawing import contents
+from jaxbench.report.drawing.marks import Mark
 
 Show = Callable[[float], str]
-LOGARITHMIC = 10  # bars have a logarithmic axis if the largest value is at least this many times the smallest
+LOGARITHMIC = 10  # values are dots on a logarithmic axis if the largest is at least this many times the smallest
 _LABELS = 9  # at most this many device counts fit under a panel
 
 
@@ -33,8 +34,12 @@ def devices_axis(axes: Axes, counts: Sequence[int], *, label: str = "devices") -
 
 
 def efficiency_axis(axes: Axes) -> None:
-    """Makes y a linear axis of percent, from 0 (so that heights can be compared) to above 100 and the highest value."""
-    top = max(112.0, axes.dataLim.y1 * 1.05)
+    """Makes y a linear axis of percent, from 0 (so that heights can be compared) to above 100 and the highest value.
+
+    A wide interval may leave the panel: it must not squeeze all values.
+    """
+    highest = max(contents.values(axes, "y"), default=100.0)
+    top = max(112.0, 1.05 * min(axes.dataLim.y1, 1.5 * highest))
     axes.set_ylim(0, top)
     axes.yaxis.set_major_locator(FixedLocator([*range(0, int(top) + 1, 25)]))
 
@@ -65,8 +70,15 @@ def log_axis(
 
 
 def extent(panels: Iterable[Axes], which: str) -> list[float]:
-    """The ends of the drawn data along x or y in all panels: as `span`, they give all panels the same axis."""
-    return [getattr(axes.dataLim, which + end) for axes in panels for end in "01"]
+    """The ends of a logarithmic axis over the data of all panels: as `span`, they give all panels the same axis.
+
+    One wide interval extends the axis by a limited factor: see `contents.robust`.
+    """
+    every = list(panels)
+    ends = [getattr(axes.dataLim, which + end) for axes in every for end in "01"]
+    ends = [end for end in ends if math.isfinite(end) and end > 0]
+    middle = [value for axes in every for value in contents.values(axes, which) if value > 0]
+    return list(contents.robust(middle, ends)) if ends else []
 
 
 def zero_axis(
@@ -86,19 +98,22 @@ def whole_zero(axes: Axes) -> None:
     axes.set_ylim(-0.04 * top, 1.12 * top)
 
 
-def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show = plain, room: float = 0.17) -> float:
-    """Makes x the axis of horizontal bars, with room for a text next to the longest. Returns where the bars begin.
+def bar_axis(axes: Axes, bars: Sequence[Mark], *, show: Show = plain, room: float = 0.17) -> None:
+    """Makes x the axis of horizontal bars from 0, with room for a text next to the longest."""
+    zero_axis(axes, "x", reach(bars), show=show, room=1 + room, max_ticks=8)
 
-    It starts at 0, so that lengths can be compared, unless short bars would vanish: then it is logarithmic.
-    """
-    low, high = min(bar.value.value for bar in bars), max(bar.end for bar in bars)
-    if high < LOGARITHMIC * low:
-        zero_axis(axes, "x", high, show=show, room=1 + room, max_ticks=8)
-        return 0.0
-    start = low / max(2.0, (high / low) ** 0.1)  # so that the shortest bar has a length, too
-    log_axis(axes, "x", show=show, max_ticks=8, span=(start, high))
-    axes.set_xlim(start, high * (high / start) ** room)
-    return start
+
+def spread(bars: Sequence[Mark]) -> bool:
+    """Whether values differ so much that bars from 0 would vanish: they are drawn as dots on a logarithmic axis."""
+    known = [bar.value.value for bar in bars if bar.value.value > 0 and bar.believed]
+    return bool(known) and max(known) >= LOGARITHMIC * min(known)
+
+
+def reach(bars: Sequence[Mark]) -> float:
+    """The end of an axis from 0 over bars: a wide interval may leave the panel, or it would squeeze all bars."""
+    trusted = [bar for bar in bars if bar.believed] or bars
+    highest = max((bar.value.value for bar in trusted), default=0.0)
+    return min(max((bar.end for bar in trusted), default=0.0), 2 * highest)
 
 
 def _ticks(axis: Axis, ticks: Sequence[float], show: Show) -> None:
@@ -139,12 +154,6 @@ def entitle(axes: Axes, title: str = "", *, x: str = "", y: str = "") -> None:
     for text, write in ((title, axes.set_title), (x, axes.set_xlabel), (y, axes.set_ylabel)):
         if text:
             write(text)
-
-
-def empty(axes: Axes, why: str, *, which: str = "y") -> None:
-    """Writes why the panel is empty, and removes the ticks of its x or y axis."""
-    axes.set_xticks([]) if which == "x" else axes.set_yticks([])
-    axes.text(0.5, 0.5, why, transform=axes.transAxes, ha="center", color=GREY)
 
 
 def si(value: float) -> str:

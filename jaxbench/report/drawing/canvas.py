@@ -39,6 +39,7 @@ from matplotlib.transforms import Bbox, BboxBase
 
 from jaxbench.core.store import write_atomic
 from jaxbench.errors import of_kind
+from jaxbench.report.drawing import contents
 from jaxbench.report.drawing.notes import display
 from jaxbench.texts import visible
 
@@ -48,6 +49,8 @@ PANEL = 2.0  # height of a panel of lines in inches, including its title and lab
 FULL_IN = 7.0  # the width of a page in inches
 STACKED_IN = 5.0  # figures narrower than this have all panels below each other
 NO_TITLE = "none"
+EMPTY = "_empty"  # the label of a figure without data
+LEAVING = "an error bar that reaches the end of an axis goes on beyond it; the table has its ends"
 _TITLE, _NAME, _LEGEND, _NOTE = 84, 48, 110, 150  # letters in 7 inches: a title, a name, the legend, a footnote line
 # DejaVu Sans comes with matplotlib, so figures look the same everywhere. Math is off, because ids may contain "$".
 # Texts are paths in an SVG, for readers without the font, and TrueType (42) in a PDF, where they can be searched.
@@ -127,13 +130,19 @@ def render(make: Callable[[], Figure | None], look: Look | None = None) -> dict[
     """
     files: dict[str, bytes] = {}
     with style(look):
-        if (figure := make()) is None:
+        figure = make()
+        if figure is None or is_empty(figure):
             return files
         lay_out(figure)
         for suffix in FORMATS:
             figure.savefig(buffer := io.BytesIO(), format=suffix, dpi=DPI, metadata=_METADATA[suffix])
             files[suffix] = buffer.getvalue()
     return files
+
+
+def is_empty(figure: Figure) -> bool:
+    """Whether no panel of a finished figure has data, so that words say more than an empty frame."""
+    return figure.get_label() == EMPTY
 
 
 def lay_out(figure: Figure) -> None:
@@ -241,6 +250,12 @@ class Sheet:
     ) -> Figure:
         """Adds legend and footnotes, and sets the height. even: make legend lines of about the same length."""
         lines = self.panels.reshape(-1, 1) if self._stacked else self.panels
+        self._heights = contents.drop_empty(self.figure, lines, self._heights)
+        if not self._heights:  # a figure without data is not drawn: `render` says so
+            self.figure.clear()
+            self.figure.set_label(EMPTY)
+            return self.figure
+        lines = np.array([line for line in lines if any(axes.figure is not None for axes in line)])
         if self._stacked:
             for axes in self.panels.flat:
                 axes.tick_params(labelleft=True, labelbottom=True)
@@ -248,7 +263,10 @@ class Sheet:
             max((self._named.get(axes, height) for axes in line if axes.figure is not None), default=0.01)
             for line, height in zip(lines, self._heights, strict=True)
         ]
-        self.panels[-1, -1].get_gridspec().set_height_ratios(heights)
+        first = next(axes for axes in lines.flat if axes.figure is not None)
+        first.get_gridspec().set_height_ratios(heights)
+        if any(map(contents.leaving, self.figure.axes)):
+            notes = [*notes, LEAVING]
         scale = self._look.width_in / FULL_IN
         above = _legend(self.figure, handles, title=self._title(title), even=even, scale=scale)
         below = _footnotes(self.figure, notes, round(_NOTE * scale) - 6 * (scale < 1))
@@ -411,6 +429,7 @@ class Plot:
     # experiment or of the swept lever ("cases/stream", "levers/remat"). Without views, other code draws it.
     views: tuple[str, ...] = ()
     order: int = 0  # its place on the page, among figures of the same order by name
+    diagnostic: bool = False  # shows how it was measured, not what was found: the page folds it
     more: Callable[..., str] | None = None  # a run's own sentence at the end of the caption
 
     def __call__(self, *what: Any, **settings: Any) -> Figure | None:

@@ -166,23 +166,21 @@ def dots(axes: Axes, marks: Sequence[Mark]) -> None:
         write(axes, mark.end, mark.at, mark.text)
 
 
-def hbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK, start: float = 0.0) -> None:
-    """Draws horizontal bars with intervals, and texts to the right of both. start: where bars begin; on a logarithmic
-    axis it is not 0."""
+def hbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK) -> None:
+    """Draws horizontal bars from 0 with intervals, and texts to the right of both."""
     for mark in marks:
         if mark.state == "refused":
             write(axes, mark.value.value, mark.at, f"{mark.text}  refused")
     for mark in _believed(axes, marks):
         axes.barh(
             [mark.at],
-            [mark.value.value - start],
-            left=start,
+            [mark.value.value],
             height=thick,
             xerr=_reach(mark, column=True),
             error_kw={"ecolor": "black", **_ERROR},
             **bar_style(mark.style, hollow=mark.state == "hollow"),
         )
-        write(axes, max(start, mark.end), mark.at, mark.text)
+        write(axes, max(0.0, mark.end), mark.at, mark.text)
 
 
 def vbars(axes: Axes, marks: Sequence[Mark], *, thick: float = THICK) -> None:

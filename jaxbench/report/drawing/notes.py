@@ -11,12 +11,12 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.waterfall import SLOWEST_PROCESS, STAGE_WORK, TERMS
 from jaxbench.statistics.bootstrap import MIN_ROUNDS
 
-HOLLOW = "hollow: oversubscribed (more devices than cores); proves correctness, not speed"
+HOLLOW = "hollow: more devices than cores, so the result is checked but its speed means nothing"
 FAKE = "fake devices beyond the cores prove bytes and arithmetic, never speed"
 WRONG = "large black x: failed its checks"
-REFUSED = "small grey x: refused by a gate, so in no line and no headline"
+REFUSED = "small grey x: not trusted, for the reason in the table, and so on no line"
 PUBLISHED = "hollow, dotted grey: published by others, not measured here"
-EXACT = "bytes are exact, so their marks are filled even when oversubscribed"
+EXACT = "bytes are exact, so their marks are filled with more devices than cores, too"
 BARS = "error bars: 95 % confidence intervals"
 _WORDS = {
     **TERMS,
@@ -47,7 +47,7 @@ def of_states(rows: Sequence[Row], *, fake: bool = False) -> list[str]:
     """The footnotes on marks that are not filled, if these rows or arms have any. fake: all devices are fake."""
     notes = []
     if any(row.point.oversubscribed and row.timing.step_s.known for row in rows):
-        notes.append(f"hollow: oversubscribed (more devices than cores); {FAKE}" if fake else HOLLOW)
+        notes.append(f"hollow: more devices than cores; {FAKE}" if fake else HOLLOW)
     if any(row.gate == "refused" and not row.wrong for row in rows):
         notes.append(REFUSED)
     if any(row.wrong for row in rows):

@@ -17,10 +17,12 @@ from matplotlib.figure import Figure
 from jaxbench.analysis.arms import ArmGroup, arms_of
 from jaxbench.analysis.run_rows import Row
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import Show, bar_axis, entitle, log_axis, plain, zero_axis
+from jaxbench.report.drawing.axes import Show, bar_axis, entitle, log_axis, plain, reach, spread, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, short
 from jaxbench.report.drawing.marks import Mark
 from jaxbench.statistics.bootstrap import Estimate
+
+TEXT_ROOM = 0.17  # of an axis, for the text next to the last mark
 
 
 def any_timed(places: Sequence[ArmGroup]) -> bool:
@@ -41,7 +43,7 @@ def arm_ticks(places: Sequence[ArmGroup]) -> list[str]:
 def arm_remarks(places: Sequence[ArmGroup], *, paired: bool = True) -> list[str]:
     """The footnotes of every figure of arms. paired: whether its ratios are over shared rounds."""
     arms = [arm for arm in arms_of(places) if arm.timing.step_s.known]
-    sentences = notes.of_times(arms, "per arm", of=", ratios over shared rounds" if paired else "")
+    sentences = notes.of_times(arms, "per setting", of=", ratios over shared rounds" if paired else "")
     sentences += notes.of_states(arms)
     missing = [arm.label for arm in arms_of(places) if not arm.timing.step_s.known]
     if missing:
@@ -166,9 +168,23 @@ def rows(
     return sheet.finish(title, handles, remarks)
 
 
-def bars(show: Show) -> Callable[..., None]:
-    """Draws horizontal bars on an axis that fits them: from 0, or logarithmic if short bars would vanish."""
-    return lambda axes, made: marks.hbars(axes, made, start=bar_axis(axes, made, show=show))
+def bars(show: Show, room: float = TEXT_ROOM) -> Callable[..., None]:
+    """Draws horizontal bars from 0, or dots on a logarithmic axis where short bars would vanish.
+
+    room: for the text next to the longest, as a share of the axis.
+    """
+
+    def draw(axes: Axes, made: Sequence[Mark]) -> None:
+        if spread(made):
+            marks.dots(axes, made)
+            log_axis(axes, "x", show=show, max_ticks=8)
+            low, high = axes.get_xlim()
+            axes.set_xlim(low, high * (high / low) ** room)
+        else:
+            marks.hbars(axes, made)
+            bar_axis(axes, made, show=show, room=room)
+
+    return draw
 
 
 def bars_from_zero(room: float, *, thick: float) -> Callable[..., None]:
@@ -176,6 +192,6 @@ def bars_from_zero(room: float, *, thick: float) -> Callable[..., None]:
 
     def draw(axes: Axes, made: Sequence[Mark]) -> None:
         marks.hbars(axes, made, thick=thick)
-        zero_axis(axes, "x", max((mark.end for mark in made), default=0.0), room=room, max_ticks=4)
+        zero_axis(axes, "x", reach(made), room=room, max_ticks=4)
 
     return draw

@@ -28,6 +28,8 @@ from jaxbench.report.run_report import RunReport
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 UNIT = "elements"
+MOST = 5  # series that a reader can tell apart
+ACROSS = 3  # panels in a row
 FEW = 3  # up to this many operations have a column that explains letters and short bars; more leave no room for it
 _WORDS = 29  # characters per line of that column
 DISPATCH_LIMIT = 24
@@ -35,7 +37,7 @@ BASE = "op_by_op"
 _FUSION_PARTS = ("impl", "dtype", "platform", "cores")
 MATMUL_LIMIT = 14  # most bars that fit; the table has all shapes
 _MATMUL_PARTS = ("op", "dtype", "impl", "platform", "cores")
-OWN = "jit"
+COMPILED = "jit"
 
 
 @plot("curves", views=("cases/curves", "cases/versus"))
@@ -47,11 +49,15 @@ def draw_curves(run: RunReport) -> Figure | None:
     rows = [row for row in run.rows if row.point.elements and row.timing.step_s.known]
     if not rows:
         return None
+    left_out = len(rows)
+    rows = _readable(rows)
+    left_out -= len(rows)
     every = series.split(rows, ("impl", "dtype", "platform", "cores"), size=elements)
     operations = series.operations(rows)
-    few = len(operations) <= FEW
-    words = {op: _words(op, run) if few else [] for op in operations}
-    tall = max(1.65 if few else 1.25, 0.25 + 0.108 * max(map(len, words.values())))  # inches; 0.108: a line of words
+    if len(operations) > FEW:
+        return _throughputs(run, every, operations, rows, left_out)
+    words = {op: _words(op, run) for op in operations}
+    tall = max(1.65, 0.25 + 0.108 * max(map(len, words.values())))  # inches; 0.108: a line of words
     widths = [1, 1, 0.6] if any(words.values()) else [1, 1]
     sheet = Sheet(len(operations), len(widths), widths=widths, heights=tall)
     for line, op in zip(sheet.panels, operations, strict=True):
@@ -59,7 +65,7 @@ def draw_curves(run: RunReport) -> Figure | None:
         for curve in of_op:
             curve.draw(line[0], elements, series.time)
             curve.draw(line[1], elements, per_second)
-        _crossings(line[:2], _inside(op, run) if few else [])
+        _crossings(line[:2], _inside(op, run))
         _knees(line[1], _half(op, run), of_op)
         for column in line[2:]:  # the column of explanations, which exists only if there are marks to explain
             column.axis("off")
@@ -67,6 +73,39 @@ def draw_curves(run: RunReport) -> Figure | None:
     _axes(sheet.panels, operations)
     handles = [curve.handle() for curve in every]
     return sheet.finish(f"{run.experiment}: from latency to throughput", handles, notes.of_marks(rows))
+
+
+def _readable(rows: Sequence[Row]) -> list[Row]:
+    """The rows of at most `MOST` series: of too many, those on the most cores, which people run."""
+    series_of = series.naming(rows, ("impl", "dtype", "platform", "cores"))
+    if len(set(series_of.values())) <= MOST:
+        return list(rows)
+    most = max((row.point.cores or 0 for row in rows), default=0)
+    alone = {row.point.impl for row in rows} - {row.point.impl for row in rows if row.point.cores == most}
+    return [row for row in rows if row.point.cores in (None, most) or row.point.impl in alone]
+
+
+def _throughputs(
+    run: RunReport, every: Sequence[Series], operations: Sequence[str], rows: Sequence[Row], left_out: int
+) -> Figure:
+    """A panel for each of many operations: throughput over size, on axes of the same scale."""
+    across = min(ACROSS, len(operations))
+    sheet = Sheet(-(-len(operations) // across), across, heights=1.9)
+    panels = list(sheet.panels.flat)[: len(operations)]
+    for axes, op in zip(panels, operations, strict=True):
+        for curve in series.of_op(every, op):
+            curve.draw(axes, elements, per_second)
+    tall = extent(panels, "y")
+    for number, (axes, op) in enumerate(zip(panels, operations, strict=True)):
+        log_axis(axes, "x", show=si, max_ticks=4)
+        log_axis(axes, "y", show=si, span=tall, max_ticks=6)
+        axes.tick_params(labelleft=number % across == 0)
+        entitle(axes, short(op, 24), x=UNIT, y="" if number % across else f"{UNIT}/s")
+    remarks = [
+        *notes.of_marks(rows),
+        *notes.rest(len(rows), len(rows) + left_out, "measurements, on the most cores"),
+    ]
+    return sheet.finish(f"{run.experiment}: throughput by size", [curve.handle() for curve in every], remarks)
 
 
 def _axes(panels: np.ndarray, operations: Sequence[str]) -> None:
@@ -136,8 +175,8 @@ def _knees(axes: Axes, knees: Sequence[HalfPerformance], of_op: Sequence[Series]
 
 @plot("dispatch", views=("cases/dispatch",))
 def draw_dispatch(run: RunReport) -> Figure | None:
-    """Time per call of programs that do almost nothing: the overhead of every call. The axis is logarithmic: compare
-    the ends of the bars, not their lengths."""
+    """Time per call of programs that do almost nothing: the overhead of every call. Times that differ tenfold or more
+    are marks on a logarithmic axis, else bars from 0."""
     timed, parts = [row for row in run.rows if row.timing.step_s.known], ("impl", "dtype", "platform", "cores")
     if not timed:
         return None
@@ -155,12 +194,10 @@ def draw_dispatch(run: RunReport) -> Figure | None:
         )
         for at, row in enumerate(shown)
     ]
-    handles = [marks.bar_handle(place, short(op)) for place, op in enumerate(operations)]
-    return rows(
-        f"{run.experiment}: the cost of a call",
+    return rows(  # without a legend: the names of the rows begin with the operation
+        f"{run.experiment}: time per call of a program that does nothing",
         [short(names[row.point.point], 36) for row in shown],
         [Panel(x="time per call", made=made, draw=bars(seconds_tick))],
-        handles=handles if len(handles) > 1 else [],
         remarks=[*notes.of_marks(timed), *notes.rest(len(shown), len(timed), "programs, the first")],
     )
 
@@ -237,22 +274,27 @@ def _speedups(axes: Axes, every: Sequence[Series], rows: Sequence[Row]) -> None:
 
 @plot("matmul", views=("cases/matmul",))
 def draw_matmul(run: RunReport) -> Figure | None:
-    """Analytic FLOP (2 per multiply-add) divided by time per call. Dashed: the peak that percentages refer to, from the
-    hardware catalogue or measured on this machine."""
+    """Analytic FLOP (2 per multiply-add) divided by time per call. Dashed: the vendor's peak of a number format, if the
+    hardware catalogue has it."""
     rows = [row for row in run.rows if row.flop_per_s.known and row.point.elements]
     square, other = [row for row in rows if side(row)], [row for row in rows if not side(row)]
     if not rows:
         return None
-    widths = [3.2, 3.8] if square and other else [1]
+    platforms = list(dict.fromkeys(row.point.platform for row in square))
+    widths = [*[3.2] * len(platforms), *[3.8] * bool(other)]
     sheet = Sheet(1, len(widths), widths=widths, heights=2.5 if square else 1)
     every: list[Series] = series.split(square, _MATMUL_PARTS, size=side)
-    handles, remarks = [curve.handle() for curve in every], notes.of_marks(rows)
-    if square:
-        peaks, more = _squares(sheet.panels[0, 0], every)
-        handles, remarks = handles + peaks, remarks + more
+    # A panel for each platform: an accelerator is hundreds of times as fast as its host, and has a peak.
+    for axes, platform in zip(sheet.panels[0], platforms, strict=False):
+        here = {row.point.point for row in square if row.point.platform == platform}
+        where = platform.upper() if len(platforms) > 1 else ""
+        _squares(axes, series.only(every, here), where)
+    remarks = notes.of_marks(rows)
     if other:
         remarks += _shapes(sheet, other)
-    return sheet.finish(f"{run.experiment}: matrix products", handles, remarks)
+    peaks = [marks.guide_handle("catalogued peak")] if any(map(catalogued_peak, square)) else []
+    title = f"{run.experiment}: FLOP/s of matrix products"
+    return sheet.finish(title, [*(curve.handle() for curve in every), *peaks], remarks)
 
 
 def side(row: Row) -> int:
@@ -261,27 +303,29 @@ def side(row: Row) -> int:
     return int(match[1]) if match else 0
 
 
-def _squares(axes: Axes, every: Sequence[Series]) -> tuple[list[Line2D], list[str]]:
-    """Draws the square products. Returns legend entries and footnotes."""
+def _squares(axes: Axes, every: Sequence[Series], where: str) -> None:
+    """Draws the square products, and the catalogued peaks with their names. where: the start of the title."""
     for curve in every:
         curve.draw(axes, side, lambda row: row.flop_per_s)
     rows = [row for curve in every for row in curve.rows]
-    names = naming(rows, ("dtype", "platform", "cores"))
-    peaks = {peak: names[row.point.point] for row in rows if (peak := peak_of(row))}
-    log_axis(axes, "x", base=2, show=plain)
-    log_axis(axes, "y", show=si, span=peaks)
-    entitle(axes, "n x n x n: FLOP/s", x="n")
-    for peak in peaks:
+    peaks = {row.point.dtype: peak for row in rows if (peak := catalogued_peak(row))}
+    log_axis(axes, "x", base=2, show=plain, max_ticks=6)
+    log_axis(axes, "y", show=si, span=peaks.values())
+    entitle(axes, ": ".join(filter(None, (where, "FLOP/s"))), x="n of an n x n x n product")
+    for dtype, peak in peaks.items():
         marks.unity(axes, at=peak, along="y")
-    text = ", ".join(f"{name} {quantities.flops(peak)}" for peak, name in sorted(peaks.items(), reverse=True))
-    return ([marks.guide_handle("peak")], [f"dashed: the peak of {text}"]) if peaks else ([], [])
+        style: marks.Style = dict(xycoords=("axes fraction", "data"), xytext=(2, 2), va="bottom", color="#333333")
+        marks.write(axes, 0.0, peak, f"{dtype} {quantities.flops(peak)}", **style)
 
 
-def peak_of(row: Row) -> float:
-    """The peak FLOP/s that the row's percentage refers to, rounded so that equal peaks compare equal; 0 if none."""
-    # From the share, because it knows which peak was used: the catalogue's or the measured one.
+def catalogued_peak(row: Row) -> float:
+    """The vendor's peak FLOP/s of the row's format, rounded so that equal peaks compare equal; 0 if none is known.
+
+    A peak that was measured here is the best of these very products, so a line at it would say nothing.
+    """
     share = row.peak_share
-    return float(f"{row.flop_per_s.value / share.value:.3g}") if share.known and share.value > 0 else 0.0
+    known = share.known and share.value > 0 and "catalogue" in row.peak_note
+    return float(f"{row.flop_per_s.value / share.value:.3g}") if known else 0.0
 
 
 def _shapes(sheet: Sheet, rows: Sequence[Row]) -> list[str]:
@@ -395,7 +439,7 @@ def draw_linalg(run: RunReport) -> Figure | None:
     for op, (above, below) in pairs.items():
         for curve in series.of_op(every, op):
             curve.draw(above, elements, series.time)
-            curve.draw(below, elements, lambda row: time_over(row, rows, OWN))
+            curve.draw(below, elements, lambda row: time_over(row, rows, COMPILED))
         marks.unity(below, along="y")
     for number, line in enumerate(zip(*pairs.values(), strict=True)):  # the upper panels, then the lower ones
         span = [*extent(line, "y"), *([1.0] if number else [])]

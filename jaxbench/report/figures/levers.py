@@ -19,7 +19,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.levers import ACCUMULATE, TRAININGS
 from jaxbench.report.drawing import marks, notes, shapes
-from jaxbench.report.drawing.axes import Show, bar_axis, bytes_tick, entitle, plain, seconds_tick, si, zero_axis
+from jaxbench.report.drawing.axes import Show, bytes_tick, entitle, plain, seconds_tick, si, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import Mark, exact
 from jaxbench.report.drawing.shapes import Curve, Panel, bars_from_zero, lines, log, rows
@@ -27,7 +27,7 @@ from jaxbench.report.run_report import RunReport, unit
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 LIMIT = 40  # rows that stay readable on a page; the table has all arms
-OWN = "device"  # the input that is already there, so that a step never waits for it
+DEVICE = "device"  # the input that is already there, so that a step never waits for it
 SERIES = "micikevicius_table1"
 
 
@@ -261,7 +261,7 @@ def draw_inputs(run: RunReport) -> Figure | None:
     rates = shapes.arm_marks(run.groups, lambda arm: arm.gain, partial(interval, show="{:.2f}".format))
     shares = shapes.arm_marks(run.groups, share, lambda value: f"{value.value:z.0f} %", apart=0.5)
     bars = bars_from_zero(1.45, thick=0.68 / len(run.groups))
-    remarks = [] if base == OWN else [f"the baseline is {base}, not data on the device: shares are relative to it"]
+    remarks = [] if base == DEVICE else [f"the baseline is {base}, not data on the device: shares are relative to it"]
     return rows(
         f"{run.experiment}: is the step waiting for data?",
         shapes.arm_ticks(run.groups),
@@ -283,8 +283,8 @@ def share(arm: Row) -> Estimate:
 
 @plot("ladder", views=("levers/ladder",))
 def draw_ladder(run: RunReport) -> Figure | None:
-    """Each rung includes the rungs above it. Bars: throughput divided by the first rung's. In parentheses: throughput
-    divided by that of the rung before. The axis is logarithmic: compare the ends of the bars, not their lengths."""
+    """Each rung includes the rungs above it. The throughput is divided by the first rung's; in parentheses, by that of
+    the rung before. Rungs that differ tenfold or more are marks on a logarithmic axis, else bars from 0."""
     compared = [place for place in run.groups if any(arm.gain.known for arm in place.arms)]
     if not compared:
         return None
@@ -314,12 +314,10 @@ def _panel(axes: Axes, place: ArmGroup) -> None:
         made.append(Mark(at=y, value=arm.gain, state=marks.state(arm), text=text))
         if not arm.gain.known:
             missing.append((y, arm.point.status if arm.point.status in ("failed", "unsupported") else "not measured"))
-    made = [mark for mark in made if mark.value.known]
-    start = bar_axis(axes, made, room=0.42)
-    marks.hbars(axes, made, thick=0.68, start=start)
+    shapes.bars(plain, room=0.42)(axes, [mark for mark in made if mark.value.known])
     marks.unity(axes)
     for y, why in missing:
-        marks.write(axes, start, y, why)
+        marks.write(axes, axes.get_xlim()[0], y, why)
 
 
 def _factor(value: Estimate) -> str:

@@ -16,8 +16,8 @@ from jaxbench.analysis import quantities
 from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
 from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
-from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import entitle, extent, log_axis, plain, seconds_tick
+from jaxbench.report.drawing import contents, marks, notes, series
+from jaxbench.report.drawing.axes import entitle, extent, log_axis, plain, reach, seconds_tick, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.series import Series, believed, payload
 from jaxbench.report.run_report import RunReport
@@ -26,6 +26,7 @@ ALPHA_BETA_LIMIT, MAX_PAIRS = 7, 3  # most device groups, and most copy pairs, t
 BESIDE_PUBLISHED = "all_reduce"  # the only collective with published series
 ACROSS = 3
 _NAMES = {"a100x8": "8 A100", "h200x8": "8 H200", "b200x8": "8 B200", "b200x8x4nodes": "4 nodes of 8 B200"}
+MAPPED, WRITTEN = 5, 9  # more ends than the first are a map; up to the second have numbers in its cells
 SLOW = 0.75  # of the median of the pairs of the same kind (operation), because only those should be equally fast
 TRANSFER_LIMIT = 6  # most lines in the panel over payload
 
@@ -34,12 +35,14 @@ TRANSFER_LIMIT = 6  # most lines in the panel over payload
 def draw_alpha_beta(run: RunReport) -> Figure | None:
     """Time per call with the fitted line t(S) = alpha + S / beta. The latency alpha is the level at the left; the
     bandwidth beta sets the slope at the right. Below: measured time minus the line. A pattern there means that one line
-    does not fit all sizes. If the line misses a time by 25 % or more it is dashed, and beta is not a bandwidth."""
+    does not fit all sizes. A line that misses a time by 25 % or more is not drawn: its alpha and beta describe
+    nothing."""
     fits = {group_of(fit.place): fit for fit in run.lines if not fit.why_not}
     rows, left_out = _chosen([row for row in run.rows if row.timing.step_s.known], fits)  # only rows with a fit
     if not rows:
         return None
     every = series.split(rows, ("group", "pair", "dtype"), size=payload)
+    fitted = any(not fit.poor for fit in fits.values())
     sheet, pairs = series.bands(rows, across=3, heights=(1.95, 1.15))
     for op, (above, below) in pairs.items():
         for curve in series.of_op(every, op):
@@ -47,20 +50,25 @@ def draw_alpha_beta(run: RunReport) -> Figure | None:
             _fitted(above, below, curve, fits)
         marks.unity(below, at=0, along="y")
     uppers, lowers = zip(*pairs.values(), strict=True)
-    reach = max(map(abs, [*extent(lowers, "y"), 5.0]))  # at least ± 5 %, so that good fits look good
+    off = [abs(value) for axes in lowers for value in contents.values(axes, "y")]
+    top = max([*off, 5.0])  # at least ± 5 %, so that good fits look good
     for above, below in pairs.values():
         log_axis(above, "y", show=seconds_tick, max_ticks=6, span=extent(uppers, "y"))
         for axes in (above, below):
             log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=4, span=map(payload, rows))
-        below.set_ylim(-1.15 * reach, 1.15 * reach)
+        below.set_ylim(-1.15 * top, 1.15 * top)
         entitle(below, x="payload")
+        if not contents.has_data(below):
+            entitle(above, x="payload")
+            above.tick_params(labelbottom=True)
     for axes, label in zip(sheet.panels[:, 0], ["time per call", "measured - line, %"] * len(pairs), strict=False):
         entitle(axes, y=label)
     fake = all(row.point.platform == "cpu" for row in rows)
     handles, remarks = [curve.handle() for curve in every], [*notes.of_marks(rows, fake=fake), *left_out]
     if any(fits[group_of(row.point)].poor for row in rows if group_of(row.point) in fits):
-        remarks.append("dashed: the line misses a time by 25 % or more, so its alpha and beta describe nothing")
-    return sheet.finish(f"{run.experiment}: time = alpha + S / beta", handles, remarks)
+        remarks.append("without a line: no line alpha + S / beta comes within 25 % of every time")
+    what = "time by payload, with the line alpha + S / beta" if fitted else "time by payload"
+    return sheet.finish(f"{run.experiment}: {what}", handles, remarks)
 
 
 def _chosen(rows: Sequence[Row], fits: dict[tuple[object, ...], AlphaBetaFit]) -> tuple[list[Row], list[str]]:
@@ -82,13 +90,12 @@ def _chosen(rows: Sequence[Row], fits: dict[tuple[object, ...], AlphaBetaFit]) -
 def _fitted(above: Axes, below: Axes, curve: Series, fits: dict[tuple[object, ...], AlphaBetaFit]) -> None:
     """Draws the fitted line through its series, and the residuals in the panel below."""
     fit = next((fits[group_of(row.point)] for row in curve.rows if group_of(row.point) in fits), None)
-    if fit is None or not fit.residuals:
+    if fit is None or not fit.residuals or fit.poor:
         return
     sizes, residuals = np.array(fit.residuals, dtype=np.float64).T
     fine = np.geomspace(sizes.min(), sizes.max(), 100)
     colour, marker = marks.series_style(curve.place)
-    between = marks.DASHED if fit.poor else "-"
-    above.plot(fine, fit.seconds_at(fine), color=colour, linewidth=0.9, linestyle=between, zorder=2)
+    above.plot(fine, fit.seconds_at(fine), color=colour, linewidth=0.9, zorder=2)
     below.plot(
         sizes,
         100 * residuals,
@@ -165,16 +172,21 @@ Pair = tuple[str, str]
 
 @plot("transfer", views=("cases/transfer",))
 def draw_transfer(run: RunReport) -> Figure | None:
-    """Left: GB/s from each source (row) to each target (column) at the largest payload; a thick frame marks a pair
-    below three quarters of the median of its kind. Right: GB/s over payload, for the pairs with the most payloads."""
-    rows = [row for row in run.rows if row.algbw.known and row.point.payload_bytes]
+    """Left: GB/s of each copy at the largest payload; of many devices as a map from source (row) to target (column),
+    where a thick frame marks a pair below three quarters of the median of its kind. Right: GB/s over payload, for the
+    pairs with the most payloads. Of a CPU, only as many devices as it has cores."""
+    rows = [row for row in run.rows if row.algbw.known and row.point.payload_bytes and not _beyond_cores(row)]
     if not rows:
         return None
     matrix = largest(rows)
     slow, count = slow_pairs(matrix), len(ends(matrix))
-    sheet = Sheet(1, 2, widths=[1.25 if count > 6 else 1, 1], heights=max(2.4, min(4.0, 1.0 + 0.3 * count)))
+    mapped = count > MAPPED
+    sheet = Sheet(1, 2, widths=[1.25 if mapped else 1, 1], heights=max(2.4, min(4.0, 1.0 + 0.3 * count)))
     left, right = sheet.panels[0]
-    _heat(left, matrix, slow)
+    if mapped:
+        _heat(left, matrix, slow)
+    else:
+        _copies(sheet, left, matrix)
     lines, left_out = _lines(rows)
     every = series.split(lines, ("pair", "dtype"), size=payload)
     for curve in every:
@@ -182,8 +194,33 @@ def draw_transfer(run: RunReport) -> Figure | None:
     log_axis(right, "x", base=2, show=quantities.payload, max_ticks=5)
     log_axis(right, "y", show=plain)
     entitle(right, "GB/s by payload", x="payload")
-    remarks = [*_slow_notes(slow), *left_out, *notes.of_marks(rows)]
-    return sheet.finish(f"{run.experiment}: copies", [curve.handle() for curve in every], remarks)
+    remarks = [*_slow_notes(slow, framed=mapped), *left_out, *notes.of_marks(rows)]
+    return sheet.finish(f"{run.experiment}: bandwidth of copies", [curve.handle() for curve in every], remarks)
+
+
+def _beyond_cores(row: Row) -> bool:
+    """Whether a copy is from or to a CPU device without a core of its own: such devices share cores."""
+    numbers = [int(name.partition(":")[2]) for name in _pair(row) if name.startswith("cpu:")]
+    return row.point.platform == "cpu" and max(numbers, default=0) >= (row.point.cores or math.inf)
+
+
+def _copies(sheet: Sheet, axes: Axes, rows: Sequence[Row]) -> None:
+    """Draws a bar for each pair."""
+    operations = series.operations(rows)
+    made = [
+        marks.Mark(
+            at=at,
+            value=row.algbw.times(1e-9),
+            state=marks.state(row),
+            style=operations.index(row.point.op),  # as of the first line of each kind in the panel next to it
+            text=f"{row.algbw.value / 1e9:.3g}",
+        )
+        for at, row in enumerate(rows)
+    ]
+    marks.hbars(axes, made)
+    zero_axis(axes, "x", reach(made), room=1.2)
+    sheet.names(axes, [f"{short(row.point.source, 16)} → {short(row.point.target, 16)}" for row in rows])
+    entitle(axes, f"GB/s at {quantities.payload(max(map(payload, rows)))}", x="GB/s")
 
 
 def largest(rows: Sequence[Row]) -> list[Row]:
@@ -220,16 +257,19 @@ def _heat(axes: Axes, rows: Sequence[Row], slow: Sequence[tuple[Row, float]]) ->
     top = float(np.nanmax(grid)) if np.isfinite(grid).any() else 1.0
     edges = np.arange(len(names) + 1) - 0.5  # cells are shapes, not an image, which PDF readers blur when they scale it
     axes.grid(False)
-    axes.pcolormesh(edges, edges, grid, cmap="Blues", vmin=0, vmax=top * 1.3, edgecolors="white", linewidth=1.2)
+    cells = axes.pcolormesh(edges, edges, grid, cmap="Blues", vmin=0, vmax=top * 1.3, edgecolors="white", linewidth=1.2)
+    axes.figure.colorbar(cells, ax=axes, label="GB/s", shrink=0.8, boundaries=np.linspace(0, top, 50))
     axes.invert_yaxis()
-    size = 7.0 if len(names) <= 6 else 5.5 if len(names) <= 10 else 4.2
+    size = 6.0
+    written = len(names) <= WRITTEN  # more numbers do not fit into their cells: the colours and the table say them
     for row in rows:
         x, y = where[row.point.point]
         rate, mark = row.algbw.value / 1e9, "°" if row.point.oversubscribed else ""
         text = (f"{rate:.3g}" if rate < 1000 else f"{rate:.0f}") + mark if believed(row) else "x"
         # White where the cell is dark: the colour scale ends at 1.3 times the top.
         colour = marks.PALE if not believed(row) else "white" if grid[y, x] > 0.9 * top else "black"
-        axes.text(x, y, text, ha="center", va="center", fontsize=size, color=colour)
+        if written or not believed(row):
+            axes.text(x, y, text, ha="center", va="center", fontsize=size, color=colour)
     for row, _ in slow:
         x, y = where[row.point.point]
         axes.add_patch(Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, fill=False, edgecolor="black", linewidth=1.6))
@@ -261,11 +301,12 @@ def _pair(row: Row) -> Pair:
     return row.point.source, row.point.target
 
 
-def _slow_notes(slow: Sequence[tuple[Row, float]]) -> list[str]:
+def _slow_notes(slow: Sequence[tuple[Row, float]], *, framed: bool) -> list[str]:
     if not slow:
         return []
     ranked = sorted(slow, key=lambda pair: pair[1])
     names = [f"{short(row.point.source)} → {short(row.point.target)}" for row, _ in ranked[:8]]
     pairs = [f"{name} ({100 * share:.0f} %)" for name, (_, share) in zip(names, ranked, strict=False)]
     more = f" and {len(ranked) - 8} more" if len(ranked) > 8 else ""
-    return [f"framed: below {100 * SLOW:.0f} % of the median of its kind: {', '.join(pairs)}{more}"]
+    what = "framed" if framed else "slow"
+    return [f"{what}: below {100 * SLOW:.0f} % of the median of its kind: {', '.join(pairs)}{more}"]

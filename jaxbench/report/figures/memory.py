@@ -175,6 +175,7 @@ def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
 
 
 Families = Mapping[str, Sequence[Row]]
+MOST_FAMILIES = 5  # lines that a reader can tell apart; the table has all
 
 
 @plot("contrastive", views=("training/contrastive", "levers/contrastive"))
@@ -185,7 +186,8 @@ def draw_contrastive(run: RunReport) -> Figure | None:
     rows = [row for row in series.compiled(run.rows) if row.point.scaling == "weak"]
     if not rows:
         return None
-    groups = series.families(rows)
+    groups = dict(list(series.families(rows).items())[:MOST_FAMILIES])
+    left_out = notes.rest(len(groups), len(series.families(rows)), "strategies and settings, the first")
     sheet = Sheet(2, 2)
     work, sent, scratch, time = sheet.panels.flat
     _growing(work, groups, products, "matmul FLOP per device and step", show=scales.si)
@@ -194,7 +196,7 @@ def draw_contrastive(run: RunReport) -> Figure | None:
     _growing(time, groups, lambda row: row.timing.step_s, "time per step", show=scales.seconds_tick, measured=True)
     title = f"{run.experiment}: each example against the whole global batch, weak scaling"
     gradients = "gathering also returns gradients: by a reduce-scatter or, if XLA chooses, an all-reduce"
-    remarks = [f"FLOP and {notes.EXACT}", gradients, *series.remarks(rows, rows)]
+    remarks = [f"FLOP and {notes.EXACT}", gradients, *series.remarks(rows, rows), *left_out]
     return sheet.finish(title, [*_contrastive_handles(groups), marks.guide_handle(FLAT)], remarks)
 
 

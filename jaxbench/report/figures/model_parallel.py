@@ -205,7 +205,6 @@ def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> b
     entitle(axes, "throughput, K = 2, M = 1 is 1")
     if not values:
         devices_axis(axes, counts, label="stages K")
-        scales.empty(axes, "K = 2, M = 1\nwas not timed")
         return False
     span = _between(2, max(8, *counts))
     for parts, chunks in _shapes(rows):
@@ -462,8 +461,6 @@ def _bars(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title:
 def _finish(axes: Axes, top: float, title: str) -> None:
     scales.zero_axis(axes, "x", top, room=1.3, max_ticks=4)
     entitle(axes, title)
-    if not top:
-        scales.empty(axes, "not measured", which="x")
 
 
 def _remarks(rows: Sequence[Row]) -> list[str]:
@@ -518,8 +515,6 @@ def _state(axes: Axes, groups: Mapping[str, Sequence[Row]]) -> None:
     if whole and len(counts) > 1:  # the largest, because a strategy may shard its state on the fewest devices already
         marks.guide(axes, counts, [max(whole) * counts[0] / count for count in counts])
     log_axis(axes, "y", show=bytes_tick, max_ticks=5)
-    if not known:
-        scales.empty(axes, "state was not measured")
     devices_axis(axes, counts)
     entitle(axes, "state per device")
 
@@ -541,8 +536,6 @@ def _received(axes: Axes, groups: Mapping[str, Sequence[Row]], kinds: Mapping[st
     scales.zero_axis(axes, "y", top)
     axes.set_xlabel("devices", labelpad=15)
     entitle(axes, "received by a device in a step, MB")
-    if not ticks:
-        scales.empty(axes, "one device only:\nnothing is received")
 
 
 def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:

@@ -6,11 +6,9 @@ wrongly; a program far below them can become faster. Catalogue peaks, if known, 
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,22 +18,15 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from jaxbench.analysis import quantities, roofline
-from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.roofline import Ceilings
 from jaxbench.analysis.run_rows import Row, dtype_of
-from jaxbench.core.store import MANIFEST, RunFolder
-from jaxbench.errors import UserError
-from jaxbench.records import identity, reading
 from jaxbench.records.machine_profile import MachineProfile
-from jaxbench.records.manifest import Machine, Manifest
-from jaxbench.records.reading import csv_table
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, si
 from jaxbench.report.drawing.canvas import Sheet, plot, short
-from jaxbench.report.drawing.marks import DASHES, GREY, PALE, Mark, exact
+from jaxbench.report.drawing.marks import DASHES, Mark
 from jaxbench.report.drawing.series import naming
 from jaxbench.report.run_report import CASES, RunReport
-from jaxbench.texts import from_cell
 
 # Highest ceiling over the panel's bottom. Points further down show only the overhead of a call, and would squeeze the
 # others.
@@ -46,18 +37,18 @@ _MEANING = {  # by state or kind
     "hollow": notes.HOLLOW,
     "refused": notes.REFUSED,
     "wrong": notes.WRONG,
-    "earlier": "small grey points: other runs on this machine, named by experiment",
     "training": "training steps: analytic FLOP over the compiler's bytes, summed over devices",
 }
 _PEAK: marks.Style = {**DASHES, "zorder": 1}
 _HEAVY, _THIN = (dict[str, Any](color="black", linestyle="-", zorder=2, linewidth=width) for width in (1.4, 0.7))
-MOST_LABELS = 8  # up to this many series, device counts are separate; more would make the legend as large as the panel
-LIMIT = 40  # read at most this many folders, newest first
+MOST = 5  # series of kernels: more cannot be told apart, and are joined by operation
+SAME = 1.2  # two bandwidths closer than this are one roof: their names would be printed over each other
 
 
 @plot(
     "roofline",
-    views=("training", *(f"cases/{view}" for view in ("curves", "matmul", "stream", "fusion", "linalg"))),
+    # Not for matmul and stream: the machine's page shows both under one roof.
+    views=("training", *(f"cases/{view}" for view in ("curves", "fusion", "linalg"))),
     order=2,
 )
 def draw_roofline(run: RunReport) -> Figure | None:
@@ -67,11 +58,11 @@ def draw_roofline(run: RunReport) -> Figure | None:
     if run.card is None or not run.rows:
         return None
     if run.kind == CASES:
-        spots, what = [*of_cases(run.rows), *earlier_spots(run.path)], "kernels"
+        spots, what = of_cases(run.rows), "kernels"
         dtypes = [row.point.dtype for row in run.rows]
         dtype = max(dict.fromkeys(dtypes), key=dtypes.count)  # the most frequent one; of equal ones the first
     else:
-        spots, what = of_training(run.rows), "training steps"
+        spots, what = of_training(run.rows), "training steps on the most devices"
         dtype = dtype_of(run.rows[0].point, run.config) or "float32"
     return under(spots, card=run.card, title=f"{run.experiment}: {what} under this machine's ceilings", dtype=dtype)
 
@@ -79,12 +70,11 @@ def draw_roofline(run: RunReport) -> Figure | None:
 def under(spots: Sequence[Spot], *, card: MachineProfile, title: str, dtype: str) -> Figure | None:
     """Draws a panel per platform with spots of this run and a known bandwidth; None if there is no such platform.
     dtype: the number format with the thick FLOP/s ceiling."""
-    own = [spot for spot in spots if spot.kind != "earlier"]
-    known = {p: steep for p in dict.fromkeys(s.platform for s in own) if (steep := steep_ceilings(card, p))}
+    known = {p: steep for p in dict.fromkeys(s.platform for s in spots) if (steep := steep_ceilings(card, p))}
     if not known:
         return None
     sheet = Sheet(len(known), heights=3.3)
-    styles = {label: place for place, label in enumerate(dict.fromkeys(s.label for s in own))}
+    styles = {label: place for place, label in enumerate(dict.fromkeys(s.label for s in spots))}
     slopes: list[tuple[Axes, Text]] = []
     remarks: list[str] = []
     for axes, (platform, steep) in zip(sheet.panels[:, 0], known.items(), strict=True):
@@ -94,20 +84,14 @@ def under(spots: Sequence[Spot], *, card: MachineProfile, title: str, dtype: str
         inside = [spot for spot in here if spot.value.value >= _top(flat, here) / DEPTH] or here  # never an empty panel
         slopes += [(axes, text) for text in _draw_ceilings(axes, flat, steep, inside)]
         for spot in inside:
-            if spot.kind != "earlier":
-                marks.line(axes, [spot], place=styles[spot.label])
-                continue
-            axes.plot([spot.at], [spot.value.value], color=PALE, marker=".", markersize=3, markeredgewidth=0, zorder=3)
-        _earlier_names(axes, [spot for spot in inside if spot.kind == "earlier"])
+            marks.line(axes, [spot], place=styles[spot.label])
         entitle(axes, where)
         if hidden := len(here) - len(inside):
             note = f"below the panel, because they show only the overhead of a call: {hidden} of small sizes"
             remarks.append(": ".join(filter(None, (where, note))))
         remarks += [note for word, note in _MEANING.items() if any(word in (spot.state, spot.kind) for spot in inside)]
-    bars = [spot.n for spot in own if spot.drawn.has_interval]
+    bars = [spot.n for spot in spots if spot.drawn.has_interval]
     remarks += [f"{notes.BARS}; {notes.n_of(bars)} per mark"] if bars else []
-    if len(styles) < len({(spot.label, spot.at, spot.value.value) for spot in own if spot.kind == "training"}):
-        remarks.append("several marks of one series: different device counts and scalings")
     handles = [marks.handle(place, short(label), between="none") for label, place in styles.items()]
     figure = sheet.finish(title, handles, remarks)
     figure.draw_without_rendering()  # the layout determines the slope of the diagonals on paper
@@ -153,33 +137,6 @@ def _reach(intensities: Sequence[float], *, ridge: float) -> tuple[float, float]
     return min(first * (first / right) ** 0.33, ridge / BELOW_RIDGE), right
 
 
-def _earlier_names(axes: Axes, spots: Sequence[Spot]) -> None:
-    """Writes the name of each experiment at its highest spot; overlapping names move down."""
-    ascending = sorted(spots, key=lambda spot: spot.value.value)
-    highest = {spot.label: spot for spot in ascending}  # the last and highest of each experiment stays
-    taken: list[tuple[float, float]] = []  # shares of the panel's width and height
-    (left, right), (low, high) = np.log(axes.get_xlim()), np.log(axes.get_ylim())
-    for spot in sorted(highest.values(), key=lambda s: -s.value.value):
-        x = (math.log(spot.at) - left) / (right - left)
-        y = (math.log(spot.value.value) - low) / (high - low) - 0.04  # below the spot: above it is often a ceiling
-        while any(abs(x - a) < 0.16 and abs(y - b) < 0.045 for a, b in taken):  # about the size of a name
-            y -= 0.02
-        taken.append((x, y))
-        x_text, side = (x - 0.01, "right") if x > 0.8 else (x + 0.01, "left")
-        axes.text(
-            x_text,
-            y,
-            short(spot.label, 24),
-            transform=axes.transAxes,
-            fontsize=6,
-            color=GREY,
-            va="center",
-            ha=side,
-            zorder=3.5,
-            bbox=_PAPER,
-        )
-
-
 class Roof(NamedTuple):
     """One ceiling."""
 
@@ -208,6 +165,9 @@ def steep_ceilings(card: MachineProfile, platform: str) -> list[Roof]:
         ("memory peak", catalogued.memory.rate, _PEAK),
     ]
     known = [(name, rate, style) for name, rate, style in named if math.isfinite(rate)]
+    memory = measured.memory.rate
+    if memory > 0:  # a cache that is hardly faster is no roof of its own
+        known = [each for each in known if each[0] != "cache" or not 1 / SAME < each[1] / memory < SAME]
     return [
         Roof(f"{name} {quantities.per_second(rate)}", rate, style)
         for name, rate, style in sorted(known, key=lambda roof: -roof[1])
@@ -226,17 +186,17 @@ class Spot(Mark):
     """One measured program under the roof. `at` is its arithmetic intensity: analytic FLOP of a call over the bytes
     that it must move. `value` is in FLOP/s of one accelerator, or of all CPU cores."""
 
-    label: str  # the name of its series in the legend; for an earlier run, its experiment
+    label: str  # the name of its series in the legend
     platform: str
-    kind: str = "kernel"  # kernel | training | earlier
+    kind: str = "kernel"  # kernel | training
 
 
 def of_cases(rows: Sequence[Row]) -> list[Spot]:
     """The spots of kernels with both FLOPs and bytes. A series is an operation."""
     able = [r for r in rows if r.point.flops and r.point.bytes_moved and r.flop_per_s.known]
     names = naming(able, ("op", "impl", "dtype", "platform", "cores"), always="op")
-    if len(set(names.values())) > 14:  # more than a legend can hold and a reader can distinguish
-        names = naming(able, ("op",))
+    if len(set(names.values())) > MOST:
+        names = naming(able, ("op", "platform"), always="op")
     return [
         Spot(
             at=(row.point.flops or 0) / (row.point.bytes_moved or 1),
@@ -251,11 +211,17 @@ def of_cases(rows: Sequence[Row]) -> list[Spot]:
 
 
 def of_training(rows: Sequence[Row]) -> list[Spot]:
-    """The spots of training steps with bytes counted by the compiler. A series is a strategy or, if there are few, a
-    strategy and device count."""
+    """The spots of training steps with bytes counted by the compiler: one for each strategy, on the most devices.
+
+    Points with more devices than cores have no speed, and so no spot. Strong scaling stands for both, if both were
+    measured.
+    """
     spots = []
-    of_count = len({(row.point.strategy, row.point.devices) for row in rows}) <= MOST_LABELS
+    most = max((row.point.devices for row in rows if not row.point.oversubscribed), default=0)
+    both = {row.point.scaling for row in rows} == {"strong", "weak"}
     for row in rows:
+        if row.point.devices != most or (both and row.point.scaling == "weak"):
+            continue
         record, use = row.point.record, row.use
         moved = record.passport.compiler_bytes_per_step if record is not None else None
         if not moved or not use.flop_per_s > 0 or not row.timing.step_s.known:
@@ -267,71 +233,10 @@ def of_training(rows: Sequence[Row]) -> list[Spot]:
                 at=use.flops_per_step / moved,
                 value=row.timing.step_s.under(use.flops_per_step / share),
                 state=marks.state(row),
-                label=", ".join([row.point.strategy, *[devices(row.point.devices)] * of_count]),
+                label=row.point.strategy,
                 platform=row.point.platform,
                 kind="training",
                 n=marks.n_of(row),
             )
         )
     return spots
-
-
-def earlier_spots(path: Path) -> list[Spot]:
-    """One spot for each valid number in the ``summary.csv`` of the folders next to `path`, by experiment.
-
-    Runs of `jaxbench machine`, one folder deeper, count, too. A folder is skipped if it is not a run, is of another
-    machine or cannot be read, because these spots are only background.
-    """
-    this_machine = _manifest(path)
-    if this_machine is None:
-        return []
-    here = path.resolve()
-    folders = [file.parent for pattern in ("*", "*/*") for file in here.parent.glob(f"{pattern}/summary.csv")]
-    runs = [folder for folder in folders if folder != here and (folder / MANIFEST).is_file()]
-    newest = sorted(runs, key=lambda folder: ((folder / MANIFEST).stat().st_mtime, folder.name), reverse=True)[:LIMIT]
-    # By name again: times of files change when folders are copied, and the figure must not.
-    return [spot for folder in sorted(newest) for spot in _of_folder(folder, this_machine)]
-
-
-def _of_folder(folder: Path, this_machine: Machine) -> Iterator[Spot]:
-    manifest = _manifest(folder)
-    if manifest is None or identity.hardware(manifest, this_machine):
-        return
-    path = folder / "summary.csv"
-    with contextlib.suppress(UserError):  # it may be written at this moment, or by another version
-        lines = csv_table(path, reading.data(path, ""), (), "")  # read as a whole: a damaged file has no spots
-        yield from filter(None, (_spot(line) for _, line in lines))
-
-
-def _spot(line: dict[str, str]) -> Spot | None:
-    """The spot of a row; None if it is wrong, oversubscribed or refused, or has no FLOPs or bytes."""
-    good = line.get("status") == "ok" and line.get("check_ok") == "true" and line.get("oversubscribed") == "false"
-    flops = _number(line.get("flops")) or _number(line.get("flops_per_step"))  # older files have the second only
-    moved, rate = _number(line.get("bytes_moved")), _number(line.get("flop_per_s"))
-    if not good or line.get("gate") == "refused" or not (flops > 0 and moved > 0 and rate > 0):
-        return None
-    platform = line.get("platform") or ""
-    share = 1 if platform == "cpu" or line.get("op") else max(1.0, _number(line.get("devices")))
-    return Spot(
-        label=from_cell(line.get("experiment") or ""),
-        at=flops / moved,
-        value=exact(rate / share),
-        platform=platform,
-        kind="earlier",
-    )
-
-
-def _number(text: str | None) -> float:
-    """The number; 0 if the text is not a finite number."""
-    try:
-        value = float(text or 0)
-    except ValueError:
-        return 0.0
-    return value if math.isfinite(value) else 0.0
-
-
-def _manifest(folder: Path) -> Manifest | None:
-    """The manifest; None if it cannot be read, because the folders next to a run may hold anything."""
-    with contextlib.suppress(UserError):
-        return RunFolder(folder).manifest()
-    return None

@@ -32,13 +32,14 @@ APART = 0.003  # gap between the blocks of a round, as a share of the width: wit
 EDGE = 0.42  # where marks end, as a share of the row's height on each side of its middle
 REACH = 0.3  # the relative deviation from the point's median that is drawn at EDGE
 Kind = tuple[str, str, bool]  # of a mark: its marker, its colour, and whether it is a warm-up
+NAMED = 4  # up to this many processes have their own entry in the legend
 MOST = 3  # most points, one row of panels each
 LEAST_TOP = 0.05  # least relative delay of the darkest colour, so that noise stays pale
 WRITTEN = (12, 16)  # cells have their number written in them up to this many (processes, rounds)
 RANKS_COLOURS = "Oranges"
 
 
-@plot("blocks", views=("training", "levers", "cases"), order=9)
+@plot("blocks", views=("training", "levers", "cases"), order=9, diagnostic=True)
 def draw_blocks(run: RunReport) -> Figure | None:
     """Each row is a point; each mark is a block of steps, drawn at the time when it was measured. The height of a mark
     is its time per step relative to the point's median: the edges of a row are -30 % and +30 %. Each colour is a
@@ -106,6 +107,8 @@ def _blocks_handles(processes: int, shapes: set[str]) -> list[Artist]:
 
     count = min(processes, len(COLOURS))
     names = [handle(f"process {number + 1}", marker="o", color=COLOURS[number]) for number in range(count)]
+    if count > NAMED:
+        names = [handle(f"a colour for each of {processes} processes", marker="o", color=COLOURS[0])]
     contended = [handle("contended", marker="x", color=GREY)] if "x" in shapes else []
     return [*names, handle("warm-up", marker="o", markerfacecolor="none", color=GREY), *contended]
 
@@ -130,7 +133,7 @@ def _time(each: RoundRecord) -> float:
         return 60.0 * each.round
 
 
-@plot("ranks", views=("training", "levers"), order=8)
+@plot("ranks", views=("training", "levers"), order=8, diagnostic=True)
 def draw_ranks(run: RunReport) -> Figure | None:
     """Each row is a process and each column a round. The darker a cell, the more the blocks of that process exceeded
     the median of all processes; the dot marks the slowest process of the round. A dark row is a slow process. In a
@@ -200,7 +203,7 @@ def _heat(axes: Axes, one: Row, top: float) -> None:
         axes.plot([at + (0.68 if written else 1)], [slowest[at]], "o", color="black", markersize=2.0)
         for process in range(processes) if written else ():
             colour = "white" if grid[process, at] > 0.7 * top else "black"
-            axes.text(at + 1.05, process, _percent(grid[process, at]), ha="center", va="center", size=5.5, color=colour)
+            axes.text(at + 1.05, process, _percent(grid[process, at]), ha="center", va="center", size=6, color=colour)
     for at in _starts(one):
         axes.axvline(at + 0.5, color="black", linewidth=0.8)
     axes.invert_yaxis()

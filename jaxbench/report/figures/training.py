@@ -17,14 +17,27 @@ from matplotlib.patches import Patch
 from matplotlib.typing import LineStyleType
 
 from jaxbench.analysis import points
-from jaxbench.analysis.quantities import devices
+from jaxbench.analysis.quantities import devices, seconds
 from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import devices_axis, efficiency_axis, empty, entitle, log_axis, plain, si, zero_axis
+from jaxbench.report.drawing.axes import (
+    devices_axis,
+    efficiency_axis,
+    entitle,
+    log_axis,
+    plain,
+    reach,
+    seconds_tick,
+    si,
+    zero_axis,
+)
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import GREY, Mark
+from jaxbench.report.drawing.shapes import Panel, bars
+from jaxbench.report.drawing.shapes import rows as shapes_rows
 from jaxbench.report.run_report import RunReport, unit
+from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 _SCALING_STYLES: dict[str, LineStyleType] = {"strong": "-", "weak": ":"}  # marker and colour show the strategy
 
@@ -48,7 +61,11 @@ class StrategyCurve(NamedTuple):
 @plot("scaling", views=("training",), order=1)
 def draw_scaling(run: RunReport) -> Figure:
     """Left: examples (or tokens) per second, on a logarithmic axis. Middle: speed-up over the smallest device count;
-    dashed: linear. Right: efficiency, the speed-up divided by the growth in devices."""
+    dashed: linear. Right: efficiency, the speed-up divided by the growth in devices. Of one device: the time of a step,
+    and which shares of the device's peaks it reaches."""
+    timed = [row for row in run.rows if row.timing.step_s.known]
+    if len({row.point.devices for row in timed}) == 1:  # nothing scales
+        return one_device(timed, title=f"{run.experiment}: one step on {devices(timed[0].point.devices)}")
     section = run.config.get("report")
     overlay = str(section.get("overlay") or "") if isinstance(section, dict) else ""
     overlaid = published.overlaid(overlay, run.experiment)
@@ -61,16 +78,6 @@ def of_rows(rows: Sequence[Row], *, title: str, overlaid: tuple[str, Sequence[st
     overlaid: a published table and its columns to draw.
     """
     every = _series(rows)
-    counts = sorted({row.point.devices for curve in every for row in curve.rows})
-    if len(counts) == 1:  # nothing scales, so there is no speed-up to draw
-        sheet = Sheet(1, 1)
-        (axes,) = sheet.panels[0]
-        for place, curve in enumerate(every):
-            _line(axes, curve, lambda row: row.timing.examples_per_s, factor=marks.dodge(place, len(every)))
-        entitle(axes, f"{short(unit(rows))}/s")
-        log_axis(axes, "y", show=si, min_span=2)
-        devices_axis(axes, counts)
-        return sheet.finish(title, _handles(every, split=False)[:-1], notes.of_marks(rows), even=False)
     scalings = list(dict.fromkeys(s.scaling for s in every)) or ["strong"]
     split = len({s.strategy for s in every}) > 2 and len(scalings) > 1  # six lines or more hide each other
     groups = [[s for s in every if s.scaling == scaling] for scaling in scalings] if split else [every]
@@ -81,6 +88,54 @@ def of_rows(rows: Sequence[Row], *, title: str, overlaid: tuple[str, Sequence[st
         handles += entries
         remarks += more
     return sheet.finish(title, handles, remarks, even=False)
+
+
+def one_device(rows: Sequence[Row], *, title: str) -> Figure:
+    """Draws the time of a step and the shares of the device's peaks, a row for each strategy and scaling."""
+    strategies = {row.point.strategy for row in rows}
+    shown = [row for row in rows if row.point.scaling == rows[0].point.scaling]  # of one device, all have one batch
+    names = [short(row.point.strategy if len(strategies) > 1 else rows[0].point.strategy, 26) for row in shown]
+    times = [
+        Mark(at=at, value=row.timing.step_s, state=marks.state(row), text=seconds(row.timing.step_s.value))
+        for at, row in enumerate(shown)
+    ]
+    rates = [
+        Mark(at=at, value=rate, state=marks.state(row), style=1, text=si(rate.value))
+        for at, row in enumerate(shown)
+        for rate in [row.timing.examples_per_s]
+    ]
+    shares = [
+        Mark(at=at, value=share, state=marks.state(row), style=2, text=f"{share.value:.0f} %")
+        for at, row in enumerate(shown)
+        if (share := _peak_share(row).times(100)).known
+    ]
+    panels = [
+        Panel(title="time per step", made=times, draw=bars(seconds_tick)),
+        Panel(title=f"{short(unit(rows))}/s", made=rates, draw=bars(si)),
+    ]
+    if shares:
+        panels.append(Panel(title="share of the peak FLOP/s, %", made=shares, draw=_of_hundred, level=100))
+    notes_of = [*notes.of_marks(shown), *dict.fromkeys(note for row in shown if (note := _peak_note(row)))]
+    return shapes_rows(title, names, panels, remarks=notes_of)
+
+
+def _peak_share(row: Row) -> Estimate:
+    """Model FLOPs over what the device could do at its peak, between 0 and 1; UNKNOWN without a peak."""
+    use = row.use
+    share = use.mfu if math.isfinite(use.mfu) else use.measured_peak_share
+    if not math.isfinite(share):
+        return UNKNOWN
+    step_s = row.timing.step_s
+    return step_s.under(share * step_s.value)
+
+
+def _peak_note(row: Row) -> str:
+    return row.use.peak if math.isfinite(row.use.mfu) else row.use.measured_note
+
+
+def _of_hundred(axes: Axes, made: Sequence[Mark]) -> None:
+    marks.hbars(axes, made)
+    zero_axis(axes, "x", max(100.0, reach(made)), room=1.13, max_ticks=5)
 
 
 def _series(rows: Sequence[Row]) -> list[StrategyCurve]:
@@ -115,21 +170,20 @@ def _panels(
             _line(speed, curve, lambda row: row.speedup, factor=factor)
         _line(share, curve, lambda row: row.efficiency, factor=factor, scale=100)
     counts = sorted({r.point.devices for s in group for r in s.rows})
-    reach = {r.point.devices for s in group if s.base == base for r in s.rows}
+    compared = {r.point.devices for s in group if s.base == base for r in s.rows if r.speedup.known}
     # The published series are weak scaling over one GPU, and belong into no other panel.
     wanted = bool(overlaid[1]) and scaling != "strong"
     behind = _overlay(speed, *overlaid) if wanted and base == 1 else []
     their_counts = {int(x) for curve in behind for x in np.asarray(curve.get_xdata())}
-    span = sorted(reach | their_counts)
+    span = sorted(compared | their_counts)
     marks.guide(speed, span, [count / base for count in span])
     _axes(line, group, base, prefix=f"{scaling}: " if scaling else "")
     in_margin = max(span, default=1) == max(their_counts, default=0)
     if in_margin:
         marks.end_labels(speed, behind)
-    if not counts:
-        empty(speed, "nothing was measured")
+    scaled = {r.point.devices for s in group for r in s.rows if r.efficiency.known}
     for axes in line:
-        devices_axis(axes, span if axes is speed else counts)
+        devices_axis(axes, span if axes is speed else counts if axes is rate else sorted(scaled) or counts)
     elsewhere = [f"{short(s.strategy)} {s.scaling} (base {devices(s.base)})" for s in others if s.base is not None]
     remarks = [f"not in the speed-up panel, which has one base: {', '.join(elsewhere)}"] if elsewhere else []
     if wanted:
@@ -175,7 +229,7 @@ def _handles(every: list[StrategyCurve], *, split: bool) -> list[Artist]:
     return [*handles, marks.guide_handle("ideal")]
 
 
-@plot("hosts", views=("training",), order=2)
+@plot("hosts", views=("training",), order=2, diagnostic=True)
 def draw_hosts(run: RunReport) -> Figure | None:
     """Examples (or tokens) per second over the number of processes or hosts, next to the ideal: the base's throughput
     times the growth in devices. The number above a pair is the efficiency: measured divided by ideal."""

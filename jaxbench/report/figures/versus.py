@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping, Sequence
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxbench.analysis.case_comparisons import SPLIT_NAMES, CallSplit
 from jaxbench.analysis.quantities import seconds
+from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.report.drawing import marks, notes, series
@@ -21,14 +25,16 @@ from jaxbench.statistics import paired_ratio
 BASE = "numpy"
 # By operation: (the published job of the same kind, its source).
 PUBLISHED = {"gbdt": ("boosted trees", "XGBoost's notes"), "resnet164": ("ResNet-164", "DAWNBench, 2017")}
+MOST = 16  # implementations in the figure; more are not read
 ROOM = 24  # percent of a panel that the name of a part needs to fit inside its bar
 
 
 @plot("versus", views=("cases/versus",), order=-1)
 def draw_versus(run: RunReport) -> Figure | None:
     """Speed-up over NumPy on one core. Left: the time of a call with the smallest batch (latency). Right: rows per
-    second with the largest batch (throughput). Below, hollow: published speed-ups of an accelerator over CPUs with the
-    same kind of model, from other machines and drawn unscaled."""
+    second with the largest batch (throughput). Of many implementations, XLA's alone, on the most cores and on an
+    accelerator; the table has all. Below, hollow: published speed-ups of an accelerator over CPUs with the same kind of
+    model, from other machines and drawn unscaled."""
     timed = [row for row in run.rows if row.point.elements and row.timing.step_s.known]
     # Python uses one core, however many it is given.
     rows = [row for row in timed if row.point.impl != "python" or row.point.cores == 1]
@@ -48,6 +54,9 @@ def draw_versus(run: RunReport) -> Figure | None:
                         made.append(Mark(at=at, value=ratio, state=marks.state(row), style=style, text=text))
     if not lines:
         return None
+    every = len(lines)
+    if every > MOST:
+        lines = _main(lines, rows, names)
     sources = dict(PUBLISHED[op] for op in series.operations(rows) if op in PUBLISHED)  # only of what was measured
     pairs = [pair for pair in published.processor_and_accelerator() if pair.job.startswith(tuple(sources))]
     sheet = Sheet(1, 2)
@@ -65,7 +74,25 @@ def draw_versus(run: RunReport) -> Figure | None:
         marks.write(right, pair.speedup, place, f"{digits(pair.speedup, 2)} x")
     cited = [notes.cited("; ".join(sources.values()))] if pairs else []
     title = f"{run.experiment}: speed-up over NumPy, for the smallest and the largest batch"
-    return sheet.finish(title, [], [*notes.of_marks(rows), *cited])
+    rest = notes.rest(len(lines), every, "implementations")
+    return sheet.finish(title, [], [*notes.of_marks(rows), *rest, *cited])
+
+
+def _main(
+    lines: Mapping[str, list[list[Mark]]], rows: Sequence[Row], names: Mapping[str, str]
+) -> dict[str, list[list[Mark]]]:
+    """Of too many lines those of XLA on the most cores and on accelerators, moved up to the first places."""
+    most = max((row.point.cores or 0 for row in rows if row.point.platform == "cpu"), default=0)
+    wanted = {
+        short(f"{row.point.op}: {names[row.point.point]}")
+        for row in rows
+        if row.point.impl.startswith("jit") and (row.point.platform != "cpu" or row.point.cores == most)
+    }
+    kept = {label: columns for label, columns in lines.items() if label in wanted}
+    return {
+        label: [[dataclasses.replace(mark, at=at) for mark in column] for column in columns]
+        for at, (label, columns) in enumerate(kept.items())
+    }
 
 
 @plot("call_split", views=("cases/versus",), order=1)

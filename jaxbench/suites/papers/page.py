@@ -216,12 +216,12 @@ def _escaped(text: str) -> str:
     return text.replace("|", "\\|")  # it would end a cell of a Markdown table
 
 
-def write_figure(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]]) -> None:
-    """Draws the figure into the folder of the paper. claims: as judged, in the paper's document."""
-    canvas.write(canvas.render(lambda: draw_figure(paper, runs, claims)), runs.folder / FIGURES, FIGURE)
+def write_figure(paper: Paper, runs: Evidence) -> None:
+    """Draws the figure into the folder of the paper."""
+    canvas.write(canvas.render(lambda: draw_figure(paper, runs)), runs.folder / FIGURES, FIGURE)
 
 
-def draw_figure(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]]) -> Figure:
+def draw_figure(paper: Paper, runs: Evidence) -> Figure:
     """One panel for each of the paper's, side by side. A panel without measurements says why."""
     sheet = Sheet(1, len(paper.panels), heights=2.4)
     legend = _Legend()
@@ -251,13 +251,8 @@ def draw_figure(paper: Paper, runs: Evidence, claims: Sequence[Mapping[str, Any]
     # Marks count rounds and processes, or seeds: each kind of n has its own range.
     groups = [[n for n in bars if len(n) == parts] for parts in sorted({len(n) for n in bars})]
     remarks += [f"{notes.BARS}; {' or '.join(map(notes.n_of, groups))} per mark"] if bars else []
-    verdicts = []
-    for claim in claims:
-        measured = number(claim)
-        limit = f" ({measured}, claimed {claim['limit']})" if measured else ""
-        verdicts.append(f"{claim['name']}: {claim['verdict']}{limit}")
-    # The title names what is measured, and never what the paper claims: the verdicts below the panels answer that.
-    return sheet.finish(paper.title, list(legend.handles.values()), ["; ".join(verdicts), *remarks])
+    # The title names what is measured, and never what the paper claims: the table below the figure answers that.
+    return sheet.finish(paper.title, list(legend.handles.values()), remarks)
 
 
 class _Legend:

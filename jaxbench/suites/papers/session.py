@@ -128,7 +128,7 @@ def write(paper: Paper, folder: Path, document: Document) -> None:
     """Judges the claims, and writes paper.json, the figure and the page."""
     runs = Evidence(folder, document["runs"])
     judge(document, paper, runs)
-    page.write_figure(paper, runs, document["claims"])  # before the page, which holds it
+    page.write_figure(paper, runs)  # before the page, which holds it
     page.write(folder, document)
 
 

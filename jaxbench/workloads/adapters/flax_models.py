@@ -114,8 +114,8 @@ def _refuse_writes(before: ArrayTree, after: ArrayTree, again: Callable[[ArrayTr
         return
     # Equal values under other names are no write: value numbering tells them from changed ones.
     values = numbered(jax.make_jaxpr(again)(before).jaxpr)
-    for place, (path, _) in enumerate(jax.tree.leaves_with_path(before)):
-        if values[place] != ("argument", place):
+    for index, (path, _) in enumerate(jax.tree.leaves_with_path(before)):
+        if values[index] != ("argument", index):
             raise UserError(
                 f"the model writes into its parameter '{jax.tree_util.keystr(path, simple=True, separator='/')}' while "
                 "it is called, and a step keeps only what the optimizer changes: compute with the new value without "

@@ -315,15 +315,15 @@ def direct(function: Callable[P, T], *operands: P.args, **named: P.kwargs) -> T:
 
 def _with_barriers(function: Callable[..., jax.Array], *operands: jax.Array | float) -> jax.Array:
     """Runs an operation with its array operands and its result in memory. Scalars are compiled in."""
-    places = [i for i, operand in enumerate(operands) if isinstance(operand, jax.Array)]
+    indices = [i for i, operand in enumerate(operands) if isinstance(operand, jax.Array)]
 
     def operation(*arrays: jax.Array) -> jax.Array:
         filled = list(operands)
-        for place, array in zip(places, arrays, strict=True):
-            filled[place] = array
+        for index, array in zip(indices, arrays, strict=True):
+            filled[index] = array
         return function(*filled)
 
-    return fenced(operation)(*[operands[i] for i in places])
+    return fenced(operation)(*[operands[i] for i in indices])
 
 
 def _compiled(function: Callable[..., jax.Array], impl: str) -> Callable[..., jax.Array]:

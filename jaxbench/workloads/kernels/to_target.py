@@ -138,27 +138,27 @@ def _arguments(recipe: Recipe, seed: int) -> tuple[Array, ...]:
     """The arguments: initial parameters; training and test inputs and labels; the rows of each batch (STEPS, batch)."""
     *given, inputs, _ = versus.JOBS[recipe.job].arrays(1)  # of one row, for the shapes
     first = [
-        Array(array.shape, draw=functools.partial(_first, seed, place, array.scale))
-        for place, array in enumerate(given[: recipe.parameters])
+        Array(array.shape, draw=functools.partial(_first, seed, index, array.scale))
+        for index, array in enumerate(given[: recipe.parameters])
     ]
     counts = (recipe.rows, recipe.rows, EVALUATED, EVALUATED)
-    shapes = [(count, *(inputs.shape[1:] if not place % 2 else ())) for place, count in enumerate(counts)]
+    shapes = [(count, *(inputs.shape[1:] if not index % 2 else ())) for index, count in enumerate(counts)]
     known = [
-        Array(shape, "int32" if place % 2 else inputs.dtype, draw=functools.partial(_part, recipe, place))
-        for place, shape in enumerate(shapes)
+        Array(shape, "int32" if index % 2 else inputs.dtype, draw=functools.partial(_part, recipe, index))
+        for index, shape in enumerate(shapes)
     ]
     batches = Array((STEPS, recipe.batch), "int32", draw=functools.partial(_batches, seed, recipe.rows))
     return (*first, *known, batches)
 
 
-def _first(seed: int, place: int, scale: float, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+def _first(seed: int, index: int, scale: float, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """An initial parameter."""
     # A bias is small, but not zero: arguments of zeros would be refused.
-    return (scale if len(shape) > 1 else 0.01) * np.random.default_rng([seed, place]).standard_normal(shape)
+    return (scale if len(shape) > 1 else 0.01) * np.random.default_rng([seed, index]).standard_normal(shape)
 
 
-def _part(recipe: Recipe, place: int, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    return recipe.data()[place][: shape[0]]
+def _part(recipe: Recipe, index: int, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return recipe.data()[index][: shape[0]]
 
 
 def _batches(seed: int, rows: int, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

@@ -82,7 +82,9 @@ def test_the_filter_of_make_help_finds_committed_cards(tmp_path: Path) -> None:
     for path in (ROOT / "cards").glob("*.json"):
         (tmp_path / path.name).write_bytes(path.read_bytes())
     code, text = shown(tmp_path, *example.split())
-    assert code == 0 and lines(text) and (tmp_path / "cards.svg").is_file()
+    named = "-".join(re.sub(r"[^a-z0-9]+", "-", word) for word in example.split())
+    assert code == 0 and lines(text) and (tmp_path / f"cards-{named}.svg").is_file()
+    assert not (tmp_path / "cards.svg").exists(), "the figure of all cards, which a project commits, stays as it is"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_the_figure_draws_what_it_is_given() -> None:
     crossed = [one for one in axes.lines if one.get_marker() == "x" and len(one.get_xdata())]
     assert len(hollow) == 1 and len(crossed) == 3
     labels = [text.get_text() for text in drawn.legends[0].get_texts()]
-    assert labels == ["m: zero1", "m: zero3", "n: zero1", "ideal"]
+    assert labels == ["m: zero1, strong", "m: zero3, strong", "n: zero1, strong", "ideal"]
 
 
 def test_no_two_of_many_lines_look_alike() -> None:

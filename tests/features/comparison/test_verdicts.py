@@ -20,6 +20,7 @@ from hypothesis.extra.numpy import arrays
 from rich.console import Console
 from thin import thin
 
+import jaxbench as jb
 from benchmarks import verdicts as simulations
 from benchmarks.verdicts import of_times
 from jaxbench.core import schema
@@ -314,6 +315,8 @@ def test_pairs_are_measured_until_the_answer_and_continued(tmp_path):
     assert again.returncode == 1 and "Slower" in again.stdout, again.stdout + again.stderr
     found = json.loads((tmp_path / "comparison.json").read_text())
     assert found["verdict"] == "slower" and found["across"] == ["model.width"]
+    loaded = jb.load(tmp_path)
+    assert loaded.verdict == "slower" and list(loaded.table["verdict"]) == ["slower"] * len(found["points"])
     pairs = found["overall"]["processes"]["a"]
     assert pairs in judge.LOOKS and len(workers(tmp_path / "a")) == len(workers(tmp_path / "b")) == pairs
     assert "session0/cpu1#1" not in workers(tmp_path / "a")

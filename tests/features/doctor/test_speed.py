@@ -178,23 +178,23 @@ def answer(took: np.ndarray) -> dict[str, Any]:
 
 def test_a_steady_machine_and_ones_that_are_not() -> None:
     random = np.random.default_rng(0)
-    steady = by_name(speed.judge_kernel(answer(series(random, (500,), cv=0.01, memory=0))))
+    steady = by_name(speed.kernel_findings(answer(series(random, (500,), cv=0.01, memory=0))))
     assert {finding.state for finding in steady.values()} == {"good"}
     assert steady["reference kernel"].numbers["kernel_cv"] == pytest.approx(0.01, rel=0.2)
     assert steady["resolution"].numbers["blocks"] in (19, 20)
-    warm = by_name(speed.judge_kernel(answer(CALL_S * np.linspace(1, 1.3, 500))))
+    warm = by_name(speed.kernel_findings(answer(CALL_S * np.linspace(1, 1.3, 500))))
     assert warm["drift"].state == "bad" and "slower" in warm["drift"].message
     assert warm["drift"].numbers["kernel_drift"] == pytest.approx(0.139, abs=0.01)
     assert warm["resolution"].numbers["block_autocorrelation"] > 0.5
-    wild = by_name(speed.judge_kernel(answer(series(random, (500,), cv=0.2, memory=0.9))))
+    wild = by_name(speed.kernel_findings(answer(series(random, (500,), cv=0.2, memory=0.9))))
     assert wild["reference kernel"].state == "doubtful" and wild["resolution"].state == "bad"
     cooler = speed.drift(np.linspace(1.3, 1, 100))
     assert "faster" in cooler.message
 
 
 def test_too_little_is_unknown() -> None:
-    assert speed.judge_kernel(answer(np.array([0.1])))[0].state == "unknown"
-    assert by_name(speed.judge_kernel(answer(np.full(10, 0.1))))["resolution"].state == "unknown"
+    assert speed.kernel_findings(answer(np.array([0.1])))[0].state == "unknown"
+    assert by_name(speed.kernel_findings(answer(np.full(10, 0.1))))["resolution"].state == "unknown"
 
 
 @pytest.mark.parametrize(

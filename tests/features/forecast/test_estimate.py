@@ -20,7 +20,7 @@ from jaxbench.errors import UserError
 from jaxbench.features.forecast import estimate, forecasts, memory, network, schedule, work
 from jaxbench.features.forecast.estimate import SAVES_MEMORY, CompiledForecast
 from jaxbench.features.forecast.forecasts import ForecastRecord
-from jaxbench.features.forecast.network import AlphaBetaLink, Carded, Hosts
+from jaxbench.features.forecast.network import AlphaBetaLink, Hosts, MeasuredLinks
 from jaxbench.machine import start as start_lib
 from jaxbench.processes.client import WorkerError
 from jaxbench.sweep import compile_only
@@ -194,7 +194,7 @@ def test_the_messages_of_a_compiled_step_cost_what_is_assumed_given_or_in_the_ca
     assert any("give --card" in note for note in assumed.notes)
     assert not any("give --card" in note for note in given.notes)
     link = {"op": "all_reduce", "dtype": "float32", "devices": 2, "mesh": "2", "alpha_s": 1e-3, "bus_bytes_per_s": 1e6}
-    made = estimate.from_measured(rows, 2, "machine.json", Carded(card={"links": [link]}))
+    made = estimate.from_measured(rows, 2, "machine.json", MeasuredLinks(profile={"links": [link]}))
     assert made.communication_s == pytest.approx(12 * 1e-3 + (BYTES + 8) / 1e6, rel=1e-4)
     assert made.high_s == pytest.approx(rows[0].timing.step_s.hi + made.communication_s)
 

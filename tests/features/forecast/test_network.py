@@ -96,7 +96,7 @@ def test_a_link_is_read_from_its_rate():
 
 def test_a_card_says_what_it_lacks():
     card = {"links": [{"op": "all_reduce", "dtype": "float32", "devices": 2, "alpha_s": 1e-5, "bus_bytes_per_s": 1e9}]}
-    carded = network.Carded(card=card)
+    carded = network.MeasuredLinks(profile=card)
     assert carded.seconds(message(10**9, 2, "all-reduce"), 1) == pytest.approx(1.0 + 1e-5)
     with pytest.raises(UserError, match="no all-reduce among 4 devices"):
         carded.seconds(message(10**9, 4, "all-reduce"), 1)

@@ -15,6 +15,7 @@ from doorway import ROOT, command, environment, jaxbench
 from thin import thin
 from train_cases import NOISE, STEPS_PER_EPOCH, train_toy
 
+import jaxbench as jb
 from jaxbench.features.training import trainings
 
 WORDS = (
@@ -128,6 +129,8 @@ def test_a_training_leaves_a_page_that_report_makes_again(tmp_path):
     again = jaxbench("report", f"--run={tmp_path}")
     assert again.returncode == 0 and "Goodput" in again.stdout and page.exists(), again.stderr
     assert f"Page: {page}\n" in again.stdout
+    found = jb.load(tmp_path)
+    assert len(found.table) >= 1 and "test_accuracy" in found.table and "learning" in found.figures
 
 
 SEED = 20260101

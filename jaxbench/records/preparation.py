@@ -1,0 +1,181 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""The preparation ledger: where the time of a run went before its first timed step, and which programs were compiled.
+
+A worker process counts its own `Spent` for each request. The parent collects them in a `Ledger`, which becomes
+`preparation` in `manifest.json`. No jax.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+from jaxbench.records.documents import Count, NonNegative
+
+HIT, MISS, MIXED = "hit", "miss", "mixed"
+DIGITS = 4  # of the seconds in a manifest
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What a process spent on one request, or on its start. Seconds.
+
+    busy_s: all of it; the others are parts of it. tune_s: None where the compiler does not tell tuning from compiling.
+    compiled, loaded: programs.
+    """
+
+    busy_s: NonNegative = 0.0
+    import_s: NonNegative = 0.0
+    backend_s: NonNegative = 0.0
+    trace_s: NonNegative = 0.0
+    lower_s: NonNegative = 0.0
+    tune_s: NonNegative | None = None
+    compile_s: NonNegative = 0.0
+    load_s: NonNegative = 0.0
+    first_run_s: NonNegative = 0.0
+    compiled: Count = 0
+    loaded: Count = 0
+
+
+SECONDS = ("import_s", "backend_s", "trace_s", "lower_s", "tune_s", "compile_s", "load_s", "first_run_s")
+
+
+def together(spent: Sequence[Spent]) -> Spent:
+    """What the processes of a group spent on one request: the longest times, and all programs."""
+    times = {name: max(getattr(each, name) or 0.0 for each in spent) for name in ("busy_s", *SECONDS)}
+    times["tune_s"] = None if any(each.tune_s is None for each in spent) else times["tune_s"]
+    return _counted(spent, times)
+
+
+def in_turn(spent: Sequence[Spent]) -> Spent:
+    """What was spent on requests that followed each other."""
+    times = {name: sum(getattr(each, name) or 0.0 for each in spent) for name in ("busy_s", *SECONDS)}
+    times["tune_s"] = None if any(each.tune_s is None for each in spent) else times["tune_s"]
+    return _counted(spent, times)
+
+
+def _counted(spent: Sequence[Spent], times: dict[str, float]) -> Spent:
+    return dataclasses.replace(
+        Spent(**times),
+        compiled=sum(each.compiled for each in spent),
+        loaded=sum(each.loaded for each in spent),
+    )
+
+
+class PreparedPoint(TypedDict, total=False):
+    """One point in one set of processes. import_s and backend_s stand at the first point of each process."""
+
+    point: str
+    set: Count
+    cache: str  # hit: all programs were loaded; miss: all were compiled; mixed; "": there were none
+    compiled: Count
+    loaded: Count
+    programs: Count  # compiled and loaded
+    import_s: NonNegative
+    backend_s: NonNegative
+    trace_s: NonNegative
+    lower_s: NonNegative
+    tune_s: NonNegative | None  # None: the compiler does not tell tuning from compiling
+    compile_s: NonNegative
+    load_s: NonNegative
+    first_run_s: NonNegative
+
+
+class Preparation(TypedDict, total=False):
+    """`preparation` in `manifest.json`: of the newest start of the run."""
+
+    started: str
+    compiled: Count  # programs, in all processes
+    loaded: Count
+    total_s: NonNegative  # wall time from the settings to the last timed step
+    preparation_s: NonNegative  # the part of it in which nothing was measured
+    again_s: NonNegative  # the expected wall time of the same command now; equal to total_s if nothing was compiled
+    kept: bool  # whether compiled programs outlive the run
+    note: str  # why they do not; "": they do
+    points: list[PreparedPoint]
+
+
+@dataclass
+class Ledger:
+    """Collects what the processes of one start spend. measured_s: wall time of timed requests."""
+
+    spent: defaultdict[tuple[int, str], list[Spent]] = field(default_factory=lambda: defaultdict(list))
+    measured_s: float = 0.0
+
+    def add(self, number: int, point: str, spent: Spent) -> None:
+        """number: of the set. point: "" for what belongs to no point, such as the start of a process."""
+        self.spent[number, point].append(spent)
+
+    @property
+    def all(self) -> Spent:
+        return in_turn([each for many in self.spent.values() for each in many])
+
+    def line(self) -> str:
+        """Such as "12 programs compiled, 3 loaded"; "" before the first."""
+        spent = self.all
+        if not spent.compiled + spent.loaded:
+            return ""
+        compiled = f"{spent.compiled} {'program' if spent.compiled == 1 else 'programs'} compiled"
+        return f"{compiled} in {spent.compile_s:.0f} s, {spent.loaded} loaded"
+
+    def to_json(self, *, started: str, total_s: float, note: str = "") -> Preparation:
+        """note: why compiled programs are not kept."""
+        spent = self.all
+        preparation_s = max(0.0, total_s - self.measured_s)
+        return Preparation(
+            started=started,
+            compiled=spent.compiled,
+            loaded=spent.loaded,
+            total_s=round(total_s, DIGITS),
+            preparation_s=round(preparation_s, DIGITS),
+            again_s=round(total_s if note else total_s - saved_s(spent, preparation_s), DIGITS),
+            kept=not note,
+            note=note,
+            points=[_point(point, number, in_turn(many)) for (number, point), many in sorted(self.spent.items())],
+        )
+
+
+def saved_s(spent: Spent, preparation_s: float) -> float:
+    """The wall time that the same preparation will take less, because its programs are then loaded.
+
+    Processes compile at the same time, so the wall time of compiling is its share of all that the processes did.
+    """
+    if not spent.busy_s or not spent.compiled:
+        return 0.0
+    each_s = spent.load_s / spent.loaded if spent.loaded else 0.1 * spent.compile_s / spent.compiled
+    less_s = max(0.0, spent.compile_s - spent.compiled * each_s)
+    return preparation_s * min(1.0, less_s / spent.busy_s)
+
+
+def _point(point: str, number: int, spent: Spent) -> PreparedPoint:
+    seconds = {name: getattr(spent, name) for name in SECONDS}
+    rounded = {name: None if value is None else round(value, DIGITS) for name, value in seconds.items()}
+    cache = MIXED if spent.compiled and spent.loaded else MISS if spent.compiled else HIT if spent.loaded else ""
+    counts = {"compiled": spent.compiled, "loaded": spent.loaded, "programs": spent.compiled + spent.loaded}
+    return PreparedPoint(point=point, set=number, cache=cache, **counts, **rounded)  # type: ignore[typeddict-item]
+
+
+def sentence(preparation: Preparation) -> str:
+    """ "41 of 68 s were preparation; the same command now takes 27". "" for a start that measured nothing."""
+    total_s, prepared_s = preparation.get("total_s", 0.0), preparation.get("preparation_s", 0.0)
+    if not preparation.get("compiled", 0) + preparation.get("loaded", 0):
+        return ""
+    spent = f"{prepared_s:.0f} of {total_s:.0f} s were preparation"
+    programs = f"{preparation['compiled']} programs were compiled, {preparation['loaded']} loaded"
+    if not preparation.get("kept", True):
+        return f"{spent}; {programs}. {preparation.get('note', '')}"
+    if not preparation["compiled"]:
+        return f"{spent}; no program was compiled, {preparation['loaded']} were loaded."
+    return f"{spent}; the same command now takes {preparation['again_s']:.0f} s, as estimated: {programs}."
+
+
+def programs_of(points: Iterable[PreparedPoint]) -> dict[str, int]:
+    """The most programs of each point in any set."""
+    most: dict[str, int] = {}
+    for each in points:
+        if each["point"]:
+            most[each["point"]] = max(most.get(each["point"], 0), each["programs"])
+    return most

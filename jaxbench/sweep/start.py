@@ -1,0 +1,68 @@
+# Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
+"""One start of a run: where its processes keep compiled programs, and what preparing has cost it."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+import time
+from pathlib import Path
+
+from jaxbench.config import FRESH
+from jaxbench.machine import program_cache
+from jaxbench.machine.program_cache import ProgramCache
+from jaxbench.records.manifest import Machine
+from jaxbench.records.preparation import Ledger, Preparation
+from jaxbench.sweep.job import SweepJob
+from jaxbench.sweep.workers import Workers
+
+FOLDER = "compiled"  # of a run with no lasting cache: the sets of a CPU share it until the run ends
+ASKED = "Compiled programs are not kept, because --config.measure.compile=fresh asks for new ones."
+
+
+def programs_of(compile_: str, machine: Machine) -> tuple[ProgramCache | None, str]:
+    """(the cache of a run, ""), or (None, a sentence that says why there is none). compile_: `measure.compile`."""
+    return (None, ASKED) if compile_ == FRESH else program_cache.opened(machine)
+
+
+class Start:
+    """What one start keeps and counts. ledger: what preparing has cost so far."""
+
+    def __init__(self, job: SweepJob):
+        self._job, self.ledger = job, Ledger()
+        self._started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        self._parts: set[Path] = set()
+
+    def variables(self, number: int) -> dict[str, str]:
+        """The variables that say where the processes of a set keep compiled programs. Raises OSError."""
+        if self._job.programs is None:
+            return program_cache.variables(self._folder.resolve() if self._job.live else None)
+        part = self._job.programs.begin(number)
+        self._parts.add(part)
+        return program_cache.variables(part)
+
+    @property
+    def _folder(self) -> Path:
+        return self._job.run.path / FOLDER
+
+    def take(self, workers: Workers) -> None:
+        """Adds what the processes of a set have spent since the last call."""
+        for point, spent in workers.take_spent():
+            self.ledger.add(workers.number, point, spent)
+
+    def preparation(self) -> Preparation:
+        """The ledger so far, for the manifest."""
+        total_s = time.monotonic() - self._job.begun_s
+        return self.ledger.to_json(started=self._started, total_s=total_s, note=self._job.not_kept)
+
+    def close(self) -> str:
+        """Removes what could not be written to its end and what is too much, once the processes have ended.
+
+        Returns a sentence if a program was lost.
+        """
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._job.programs is None:
+            return ""
+        cut_off = sum(program_cache.seal(part) for part in self._parts)
+        program_cache.evict(self._job.programs.root, self._job.programs.limit_bytes)
+        return f"{cut_off} compiled programs could not be kept: the disk may be full." if cut_off else ""
