@@ -48,6 +48,7 @@ FEATURES: dict[str, set[str]] = {
     "audit": set(),
     "bisect": {"comparison"},  # each step of a bisection is a comparison
     "cards": {"comparison"},  # a rerun of a card is judged as any comparison of two runs
+    "decode": set(),
     "comparison": {"ablations", "training"},  # two runs are compared by their waterfalls, two trainings by their curves
     "doctor": set(),
     "exports": {"comparison", "time_to_target", "training"},  # what it exports
