@@ -66,8 +66,8 @@ def run(case: KernelWorkload, *, steps: int = 2) -> Ran:
         state, batch = ready.draw(SEED)
         for _ in range(steps):
             state, _ = ready.step(state, batch)
-        if ready.loop is None or ready.place is None:
+        if ready.loop is None or ready.to_device is None:
             return Ran(state, ready.wrong(state, SEED))
         again, batch = ready.draw(SEED)
-        again = ready.loop(again, batch, ready.place(steps))
+        again = ready.loop(again, batch, ready.to_device(steps))
         return Ran(state[1], ready.wrong(state, SEED), ready.wrong(again, SEED))

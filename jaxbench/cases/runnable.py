@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 from jaxbench.core.clock import Timer
 from jaxbench.core.schema import StepWork
 from jaxbench.core.trees import ArrayTree
-from jaxbench.errors import of_kind, present
+from jaxbench.errors import present
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
 from jaxbench.measure.compile_report import StatedWork, callback_names, digest_of, work_of
@@ -402,7 +402,7 @@ def build_transfer(
     dtype = jnp.dtype(workload.dtype)
     original = _draw_source(payload(workload) // dtype.itemsize, dtype, seed)
     start = original if source == HOST else _onto(source, devices, original)()
-    copy = _to_host(of_kind(jax.Array, start)) if target == HOST else _onto(target, devices, start)
+    copy = _to_host(cast(jax.Array, start)) if target == HOST else _onto(target, devices, start)
     newest: list[jax.Array | np.ndarray] = []
 
     def call() -> jax.Array | np.ndarray:

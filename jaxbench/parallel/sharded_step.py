@@ -79,7 +79,7 @@ def build(
         grads = jax.tree.map(lambda g, cut: mean(g, cut, sizes), grads, layout.cuts)
         return grads, *(mean_over(means, (model_state, metrics)) if means else (model_state, metrics))
 
-    ways = {"sequence": sequence, "ulysses": ulysses, "gather": gather}
+    ways: dict[str, Any] = {"sequence": sequence, "ulysses": ulysses, "gather": gather}
     bounds = partial(expected, workload, layout, sizes, platform=devices[0].platform, **ways)
     # Without its barriers, XLA's CPU compiler merges the repeated gather with the first one and stores its result.
     passes = keep_barriers(mesh) if AGAIN & {*sizes} else ()

@@ -28,7 +28,7 @@ def tanh(elements: int = 1000, *, dtype: str = "float32", **changes) -> KernelWo
 def after(ready: runnable.Runnable, steps: int, *, looped: bool = False):
     state, batch = ready.draw(7)
     if looped:
-        return ready.loop(state, batch, ready.place(steps))
+        return ready.loop(state, batch, ready.to_device(steps))
     for _ in range(steps):
         state, _ = ready.step(state, batch)
     return state

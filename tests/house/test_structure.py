@@ -27,7 +27,7 @@ MAX_METHODS, MAX_PARAMETERS = 15, 8
 LIMITS = {
     "classes above each other": 3,  # the aim is 1
     "functions with more than 8 positional parameters": 0,
-    "uses of Any and its aliases": 800,  # below 900 was the aim: it holds
+    "uses of Any and its aliases": 745,  # the aim was 900
     "files with a constant after the first definition": 43,
     "marks that keep the formatter away": 0,
 }

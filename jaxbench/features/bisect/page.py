@@ -88,8 +88,10 @@ def lines(found: Found) -> list[Line]:
             words = ["the first slow version"] if first else []
             words += [each.reason] if each.reason else []
             words += [note] if note else []
-            facts = {"ratio": each.ratio, "value": each.b, "pairs": each.pairs, "note": "; ".join(words)}
-            made.append(Line(version=version, verdict=verdict, **facts))
+            note = "; ".join(words)
+            made.append(
+                Line(version=version, verdict=verdict, ratio=each.ratio, value=each.b, pairs=each.pairs, note=note)
+            )
     return made
 
 

@@ -319,7 +319,7 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
     starts = [phases.of_pairs(arm.folder, pairs) for arm in arms]
     of_phases = phases.judged(starts[0], starts[1], margin=max(budget.margin, phases.MARGIN))
     if budget.metric is not steps:
-        answers = phases.judged_by(*starts, budget.metric, margin=budget.margin, alpha=budget.alpha)
+        answers = phases.judged_by(starts[0], starts[1], budget.metric, margin=budget.margin, alpha=budget.alpha)
     software = tuple(dict.fromkeys((*(note for arm in arms for note in arm.notes), *pair.software)))
     found = Comparison(
         a=arms[0].title,

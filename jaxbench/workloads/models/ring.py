@@ -212,10 +212,10 @@ def _backward(
 
         carry = jnp.zeros_like(q_blocks[i], jnp.float32), *total
         carry = jax.lax.fori_loop(0, i if masked else count, more, carry)
-        dq, *total = more(i, carry, on_diagonal=True) if masked else carry
-        return tuple(total), dq
+        dq, dk, dv = more(i, carry, on_diagonal=True) if masked else carry
+        return (dk, dv), dq
 
-    zeros = jnp.zeros_like(k_blocks, jnp.float32), jnp.zeros_like(v_blocks, jnp.float32)
+    zeros: Arrays = (jnp.zeros_like(k_blocks, jnp.float32), jnp.zeros_like(v_blocks, jnp.float32))
     (dk, dv), dq = jax.lax.scan(of_queries, zeros, jnp.arange(count))
     return _joined(dq), _joined(dk), _joined(dv)
 
