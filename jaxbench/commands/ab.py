@@ -59,7 +59,6 @@ VERB = Verb(
         'ab cnn --a="--config.strategy=pmap" --b="--config.strategy=jit_auto"',
         "ab cnn --a=ref:main --b=ref:HEAD",
         "ab gpt --a=jax==0.10.0 --b=jax==0.10.2",
-        'ab mlp --a="--config.batch=64" --b="--config.batch=128" --metric=throughput --budget_s=120',
     ),
 )
 

@@ -26,6 +26,7 @@ VERB = Verb(
     help="the compiled programs that are kept for the next run; --clear removes them",
     group="about",
     flags=("clear",),
+    examples=("cache", "cache --clear", "cache && jaxbench run cnn"),
 )
 
 

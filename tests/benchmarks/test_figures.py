@@ -27,7 +27,7 @@ def test_every_committed_figure_with_records_is_fit() -> None:
 def test_every_figure_without_records_is_known() -> None:
     """Papers, sets of options, a step of one's own and compiled steps: their runs are larger than their figures."""
     without = {each.path.split("/")[2] for each in figures.drawings() if each.draw is None}
-    assert without <= {"papers", "flags", "own_step", "target"}
+    assert without <= {"papers", "flags", "own_step", "target", "accept"}
 
 
 def kinds(draw: Callable[[Sheet], None], **grid: int) -> set[str]:

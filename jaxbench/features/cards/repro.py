@@ -23,7 +23,7 @@ from rich.text import Text
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.analysis import run_rows
+from jaxbench.analysis import gates, run_rows
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row
 from jaxbench.core import same_model
@@ -45,6 +45,7 @@ from jaxbench.statistics import looks
 from jaxbench.statistics.bootstrap import Estimate, RunVariance
 
 ALPHA = 0.05  # the probability that anything in a table is outside by chance
+BUSY = 0.1  # others that took more of the CPUs' time may explain a difference
 MARGIN = 0.2  # a smaller difference counts as reproduced
 WITHIN, OUTSIDE, CONSISTENT, NOT_JUDGED = "within", "outside", "consistent", ""
 _VERDICTS = {judge.SAME: WITHIN, judge.FASTER: OUTSIDE, judge.SLOWER: OUTSIDE}
@@ -211,7 +212,9 @@ def show_agreement(
     *,
     same_machine: bool,
     margin: float,
+    others: float = 0.0,
 ) -> None:
+    """others: the share of the CPUs' time that other processes took during the rerun."""
     console.print()
     console.print(Text(f"{printable(card.path.name)}, rerun", style="bold"))
     console.print(fill(_COLUMNS, answers).terminal(console.width))
@@ -226,6 +229,11 @@ def show_agreement(
     if code == 2 and not counts[CANNOT_TELL]:  # only intervals that contain 1: say how much they could hide
         words = (
             f"Consistent, but only differences above {reach} would have been seen; the margin is {100 * margin:g} %."
+        )
+    if code == 1 and others >= BUSY:
+        words = (
+            f"Not reproduced, but this machine was busy: others took {100 * others:.0f} % of its CPUs' time. Measure "
+            "again when they have ended."
         )
     console.print(Text(words + (f" ({counted})" if counted else ""), style="bold"))
     sources = dict.fromkeys(f"{100 * spread.sd:.1f} %, {spread.source}" for spread in spreads)
@@ -323,7 +331,8 @@ def compare(card: Card, then: FinishedRun, workdir: Path, console: Console, marg
     named = str(card.data["name"].get("experiment", ""))
     spreads = calibration.spread_of(then.manifest, named), calibration.spread_of(now.manifest, named)
     answers = agree(then, now, spreads, same_machine=same, margin=margin)
-    show_agreement(card, answers, spreads, console, same_machine=same, margin=margin)
+    others = max((each.others for each in map(gates.load_of, now.points) if math.isfinite(each.others)), default=0.0)
+    show_agreement(card, answers, spreads, console, same_machine=same, margin=margin, others=others)
     for sentence in comparable.software(then, now):
         console.print(Text(f"A is the card, B this run. {sentence}.", style="dim"), soft_wrap=True)
     return exit_code(answers)

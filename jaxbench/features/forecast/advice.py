@@ -28,6 +28,7 @@ from jaxbench.records import reading
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 _EQUAL = 1e-3  # relative: smaller differences in cost count as equal, because the number of steps is rounded up
+HARDLY = 0.01  # relative: a smaller saving is not worth more devices
 YES, PERHAPS, NO = "yes", "perhaps", "no"
 GRADES = (ESTIMATED, AT_BEST)
 Band = tuple[float, float | None]  # (low, high); for a bound, high is None
@@ -233,12 +234,25 @@ def frontier(options: Iterable[Candidate], grade: str) -> list[Candidate]:
 
 
 def best(options: Iterable[Candidate]) -> list[Candidate]:
-    """The first candidate of each device, kind of price, strategy and arm."""
-    kept: dict[tuple[str, ...], Candidate] = {}
-    for each in options:  # ranked, so the first one is the best
+    """Of each device, kind of price, strategy and arm the cheapest candidate, or one of fewer devices that costs hardly
+    more: a thousand devices for a saving of 0.04 % are no advice."""
+    families: dict[tuple[str, ...], list[Candidate]] = {}
+    for each in options:  # ranked, so the first one is the cheapest
         of = each.forecast
-        kept.setdefault((each.price.device, each.price.kind, of.strategy, of.arm), each)
-    return list(kept.values())
+        families.setdefault((each.price.device, each.price.kind, of.strategy, of.arm), []).append(each)
+    return [_fewest(family) for family in families.values()]
+
+
+def _fewest(family: Sequence[Candidate]) -> Candidate:
+    """The candidate of the fewest devices among those that cost hardly more than the first."""
+    first = family[0]
+    near = [
+        each
+        for each in family
+        if (each.meets, each.forecast.grade) == (first.meets, first.forecast.grade)
+        and each.at[1] <= (1 + HARDLY) * first.at[1]
+    ]
+    return min(near, key=lambda each: (each.forecast.devices, each.at[1]))
 
 
 def lines(options: Sequence[Candidate], today: datetime.date) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ def log_axis(
     axes: Axes,
     which: str,
     *,
-    show: Show,
+    show: Show = plain,
     base: int = 10,
     max_ticks: int = 7,
     span: Iterable[float] = (),
