@@ -14,7 +14,7 @@ from pathlib import Path
 
 import reframe as rfm
 import reframe.utility.sanity as sn
-from reframe.core.builtins import performance_function, run_after, run_before, sanity_function, variable
+from reframe.core.builtins import run_after, run_before, sanity_function, variable
 
 NANOSECONDS = 1e-6  # in ms; Bencher's latencies are in nanoseconds
 
@@ -52,20 +52,15 @@ class JaxbenchCheck(rfm.RunOnlyRegressionTest):
         reference = {}
         for point, measures in self._points().items():
             name = point.replace("/", "_")
-            self.perf_variables[f"{name}_step"] = self.in_ms(measures["latency"]["value"])
+            self.perf_variables[f"{name}_step"] = self._number(NANOSECONDS * measures["latency"]["value"], "ms")
             if "efficiency" in measures:
-                self.perf_variables[f"{name}_efficiency"] = self.as_ratio(measures["efficiency"]["value"])
+                self.perf_variables[f"{name}_efficiency"] = self._number(measures["efficiency"]["value"], "ratio")
             if point in known:
                 reference[f"{name}_step"] = (1e3 * known[point], None, self.tolerance, "ms")
         self.reference = {"*": reference}
 
-    @performance_function("ms")
-    def in_ms(self, nanoseconds):
-        return nanoseconds * NANOSECONDS
-
-    @performance_function("ratio")
-    def as_ratio(self, value):
-        return value
+    def _number(self, value, unit):
+        return sn.make_performance_function(sn.defer(value), unit)
 
     def _points(self):
         return json.loads((Path(self.stagedir) / "run" / "bmf.json").read_text())

@@ -21,8 +21,7 @@ REFRAME = shutil.which("reframe") or shutil.which(str(ROOT / ".venv-reframe" / "
 JUBE = shutil.which("jube")
 SITE = """
 site_configuration = {"systems": [{"name": "here", "hostnames": [".*"], "partitions": [{
-    "name": "login", "scheduler": "local", "launcher": "local", "environs": ["builtin"]}]}],
-    "environments": [{"name": "builtin"}]}
+    "name": "login", "scheduler": "local", "launcher": "local", "environs": ["builtin"]}]}]}
 """
 
 
