@@ -12,7 +12,7 @@ import pytest
 from doorway import environment, jaxbench
 from house.tree import ROOT
 
-EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir())
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if (path / "trainer.py").is_file())
 SMALL = ("--config.mesh.platform=cpu", "--config.mesh.devices=1,2", "--config.scaling=strong", "--config.explain=off")
 
 

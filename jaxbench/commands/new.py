@@ -4,14 +4,20 @@
 from __future__ import annotations
 
 import importlib.util
+import tomllib
 from pathlib import Path
 
+from absl import flags
 from rich.console import Console
 
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.verbs import FLAGS, Verb
 
+CI = "ci"  # the argument that asks for a workflow and no experiment
+FILES = {"github": ".github/workflows/jaxbench.yml", "gitlab": ".gitlab-ci.yml"}  # by service
 TEMPLATES = {path.stem: path for path in sorted((Path(__file__).parents[1] / "templates").glob("[!_]*.py"))}
+
+flags.DEFINE_string("for", None, "new ci: the service that runs the workflow: github or gitlab.")
 
 VERB = Verb(
     usage="new FILE.py",
@@ -19,7 +25,8 @@ VERB = Verb(
     group="bring your own",
     argument="file to write",
     example="jaxbench new mine.py",
-    flags=("from", "template"),
+    details="new ci --for=github|gitlab writes a workflow that compares each change with the main branch.",
+    flags=("from", "template", "for"),
     examples=(
         "new mine.py",
         "new mine.py --from=equinox",
@@ -30,10 +37,36 @@ VERB = Verb(
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     (file,) = arguments
+    service = FLAGS["for"].value
+    if (file == CI) != (service is not None):
+        raise UserError("a workflow is written by jaxbench new ci --for=github (or gitlab).")
+    if file == CI:
+        path = write_ci(service)
+        console.print(f"Written: {path}. It compares each change with origin/main.", highlight=False, soft_wrap=True)
+        return 0
     write(Path(file), str(FLAGS["from"].value))
     then = f"explain it: jaxbench try {file}" if FLAGS["from"].value == "step" else f"measure it: jaxbench run {file}"
     console.print(f"Written: {file}. To {then}", highlight=False, soft_wrap=True)
     return 0
+
+
+def write_ci(service: str, folder: Path = Path()) -> Path:
+    """Writes the workflow of a service for the repository in `folder`. Raises UserError if it exists."""
+    if service not in FILES:
+        raise UserError(f"--for={service} is unknown: {did_you_mean(service, FILES)}")
+    path = folder / FILES[service]
+    text = (Path(__file__).parents[1] / "templates" / CI / f"{service}.yml").read_text()
+    project = folder / "pyproject.toml"
+    name = tomllib.loads(project.read_text()).get("project", {}).get("name") if project.is_file() else None
+    installed = [*([] if name == "jaxbench" else ["jaxbench"]), *(["--editable ."] if project.is_file() else [])]
+    text = text.replace("INSTALLED", " ".join(installed)).replace("EXPERIMENT_NAME", "mlp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise UserError(f"'{path}' already exists and is not overwritten: rename it first.") from error
+    return path
 
 
 def write(path: Path, style: str) -> None:
