@@ -107,7 +107,7 @@ def side_of(config: ConfigDict, text: str) -> Side:
         raise UserError(f"{text!r} names two commits, {refs[0]} and {refs[1]}: each arm measures one.")
     releases = [word for word in words if release.is_release(word)]
     settings = [word for word in words if word not in (*refs, *releases)]
-    return Side(commandline.changed(config, settings), text, *(refs or [""]), release.parse(releases))
+    return Side(commandline.changed(config, settings), text, refs[0] if refs else "", release.parse(releases))
 
 
 def words_of(text: str) -> list[str]:

@@ -60,7 +60,7 @@ class End:
             )
         if len(refs) > 1 or not words:
             raise UserError(f"{flag}='{' '.join(words)}' must name one version, such as jax==0.9.0 or ref:main.")
-        return cls(" ".join(words), *(refs or [""]), release.parse(pins))
+        return cls(" ".join(words), refs[0] if refs else "", release.parse(pins))
 
 
 def between(first: End, last: End, repository: Path | None = None) -> list[Version]:

@@ -266,7 +266,7 @@ def run(
             raise UserError(
                 f"--config.measure.rounds is {arms[0].rounds} in A and {arms[1].rounds} in B: it must be equal in both."
             )
-        for note in (note for arm in arms for note in arm.notes):
+        for note in dict.fromkeys(note for arm in arms for note in arm.notes):
             console.print(f"{note}.", style="yellow", highlight=False, soft_wrap=True)
         if arms[0].measured == arms[1].measured:
             console.print("A and B are identical: a difference between them would be a false alarm.")
@@ -321,7 +321,7 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
     starts = [phases.of_pairs(arm.folder, pairs) for arm in arms]
     of_phases = phases.judged(starts[0], starts[1], margin=max(budget.margin, phases.MARGIN))
     if budget.metric is not steps:
-        answers = phases.judged_by(*starts, budget.metric, margin=budget.margin, alpha=budget.alpha)
+        answers = phases.judged_by(starts[0], starts[1], budget.metric, margin=budget.margin, alpha=budget.alpha)
     software = tuple(dict.fromkeys((*(note for arm in arms for note in arm.notes), *pair.software)))
     found = Comparison(
         a=arms[0].title,

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from rich.console import Console
 
@@ -66,11 +65,14 @@ class ArmCode:
             raise UserError(f"{self.environment.release} cannot be measured: {error}") from error
         # This package is not installed there: its files are those of the working tree or of the commit.
         versions = {**seen["versions"], "jaxbench": machine["versions"]["jaxbench"]}
-        environment = {"environment": self.environment.name, "packages": self.environment.packages}
         return {
             "versions": versions,
             "platform_version": seen["platform_version"],
-            "release": {"asked": str(self.environment.release), **environment},
+            "release": {
+                "asked": str(self.environment.release),
+                "environment": self.environment.name,
+                "packages": self.environment.packages,
+            },
         }
 
 
@@ -100,7 +102,7 @@ def _further(requirements: list[str]) -> list[str]:
 
 def require_same_environment(folder: Path, then: Manifest, now: Environment | None) -> None:
     """Raises UserError if a run folder was measured with another release than `now`; None: this environment."""
-    old = cast(Manifest, then).get("release", {})
+    old = then.get("release", {})
     if old.get("environment", "") != (now.name if now else ""):
         was, is_ = old.get("asked") or "this environment", now.release if now else "this environment"
         same = ", which resolves to other packages" if was == str(is_) else ""
