@@ -44,7 +44,7 @@ def as_typed(text: str) -> str:
         return text
     # Only known words are arguments: in "run jaxbench calibrate first", the last word is English.
     known = "|".join((*discovery.experiments(), "EXPERIMENT", r"[a-z]+\d{4}", "slurm", "mpi", "k8s", "ray"))
-    word = rf"{_FLAG}|-- (?:run|train)|(?:[\w./-]+\.py|{known})(?![\w-])"
+    word = rf"{_FLAG}|-- (?:run|train|accept)|(?:[\w./-]+\.py|{known})(?![\w-])"
     verb = "|".join(verbs())
     text = re.sub(rf"\bjaxbench ({verb})(?![\w-])((?: (?:{word}))*)", lambda m: _make(m[1], m[2], word), text)
     text = re.sub(rf"\badd ({_FLAG})", lambda found: f"add {_variables([found[1]])}", text)

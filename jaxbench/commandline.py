@@ -38,6 +38,7 @@ def parse(argv: list[str]) -> list[str]:
     Returns argv without its flags; their values are in flags.FLAGS. Raises UserError.
     """
     argv, after = _split(argv)
+    argv = [*argv[:2], *map(_as_flag, argv[2:])] if argv[1:2] == ["launch"] else argv
     if any(re.fullmatch("-h|--?help(full|short|xml)?", word) for word in argv):
         argv = [argv[0], "help", *[word for word in argv[1:] if not word.startswith("-")][:1]]
     if "--version" in argv:
@@ -73,6 +74,14 @@ def _split(argv: list[str]) -> tuple[list[str], list[str]]:
     """(the words before the first "--", the words after it). The latter are the command that `launch` starts."""
     at = argv.index("--") if "--" in argv else len(argv)
     return argv[:at], argv[at + 1 :]
+
+
+def _as_flag(word: str) -> str:
+    """A variable of make before the "--" of launch as its flag or argument, such as ENGINE=slurm NODES=16."""
+    name, equals, value = word.partition("=")
+    if not equals or name not in ("ENGINE", *(flag.upper() for flag in VERBS["launch"].flags)):
+        return word
+    return value if name == "ENGINE" else f"--{name.lower()}={value}"
 
 
 def check_command(words: list[str]) -> None:

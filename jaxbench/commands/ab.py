@@ -21,7 +21,10 @@ STEPS = ("step", "step_s", "throughput")  # metrics of steps
 PAIR_ROUNDS = 15  # measuring them takes about as long as starting and preparing two processes
 
 flags.DEFINE_float(
-    "budget_s", 600.0, "ab: seconds after which no new pair of processes starts. bisect: the same, of each comparison."
+    "budget_s",
+    600.0,
+    "ab: seconds after which no new pair of processes starts. bisect: the same, of each comparison. accept: seconds of "
+    "rounds, 40 on a CPU and else 75.",
 )
 
 

@@ -91,6 +91,7 @@ class Ready(Message):
     cpus: tuple[int, ...] | None  # that it may use; None: the system does not say
     environment: dict[str, str]  # variables that change its speed
     processes: int = 1  # of its group
+    idle_w: dict[str, float] = field(default_factory=dict)  # the power of each GPU before anything runs
 
 
 class Failed(Message):

@@ -25,6 +25,7 @@ FLAGS = {"preset", "workdir", "dry_run", "target", "from", "template", "run", "c
     "targets", "counts", "depths", "link",
     "export", "tokens", "examples", "deadline", "prices", "price_per_hour", "docs", "clear",
     "coordinator", "processes", "process", "to",
+    "against", "probes",
 }  # fmt: skip
 
 

@@ -94,14 +94,14 @@ class Checkout:
 
 
 @contextmanager
-def files(ref: str, repository: Path | None = None) -> Iterator[Checkout]:
+def files(ref: str, folder: Path | None = None) -> Iterator[Checkout]:
     """Yields the files of `ref`. They are removed when the context ends, even by an exception.
 
-    repository: None: as `repository_of`.
+    folder: in the repository; None: as `repository_of`.
 
     Raises UserError if there is no repository or no such commit, or git cannot write its files.
     """
-    repository = repository or repository_of()
+    repository = repository_of(folder)
     commit = resolved(repository, ref.removeprefix(PREFIX))
     with tempfile.TemporaryDirectory(prefix=f"jaxbench-{commit[:12]}-") as scratch:
         folder = Path(scratch).resolve() / "files"
