@@ -61,7 +61,7 @@ def asked(arguments: list[str]) -> Asked:
         raise UserError(f"--metric={FLAGS.metric} has no effect on --run, which compares the number that is printed.")
     if not FLAGS.budget_s > 0:
         raise UserError(f"--budget_s={FLAGS.budget_s:g} leaves no time for a pair: use seconds, such as 600.")
-    first, last = (versions.End.of(f"--{flag}", ab_command.words_of(FLAGS[flag].value)) for flag in ("from", "to"))
+    first, last = (versions.End.of(f"--{flag}", ab_command.words_of(str(FLAGS[flag].value))) for flag in ("from", "to"))
     repository = other_commit.repository_of(Path.cwd()) if FLAGS.run and first.ref else None
     return Asked(
         ends=(first, last),

@@ -126,7 +126,7 @@ def pinned_by(lock_text: str) -> dict[str, str]:
 
 def dependents(packages: Iterable[str]) -> set[str]:
     """The installed packages that need one of `packages`, directly or not."""
-    needs = {
+    needs: dict[str, set[str]] = {
         canonicalize_name(each.name): {canonicalize_name(Requirement(text).name) for text in each.requires or ()}
         for each in metadata.distributions()
         if each.name

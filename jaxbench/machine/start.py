@@ -79,7 +79,8 @@ def traced_for() -> str:
     They differ when a program is compiled for absent hardware.
     """
     mesh = jax.sharding.get_abstract_mesh()
-    return jax.default_backend() if mesh.empty else mesh.abstract_device.platform
+    known = None if mesh.empty else getattr(mesh.abstract_device, "platform", None)  # jax 0.10.0 has none
+    return known or jax.default_backend()
 
 
 def run_once_options(flops: float = 0.0) -> Options:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -88,10 +88,8 @@ def lines(found: Found) -> list[Line]:
             words = ["the first slow version"] if first else []
             words += [each.reason] if each.reason else []
             words += [note] if note else []
-            note = "; ".join(words)
-            made.append(
-                Line(version=version, verdict=verdict, ratio=each.ratio, value=each.b, pairs=each.pairs, note=note)
-            )
+            line = Line(version=version, verdict=verdict, ratio=each.ratio, value=each.b, pairs=each.pairs)
+            made.append(replace(line, note="; ".join(words)))
     return made
 
 

@@ -124,9 +124,9 @@ def opened(version: Version, words: Sequence[str]) -> Iterator[Arm]:
         made = _environment(version, words) if version.release else None
         variables = made.variables if made else _own_python()
         if checkout:  # its modules, not the working tree's
-            places = [checkout.folder / "src", checkout.folder, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-            known = [str(each) for each in places if str(each) and Path(each).exists()]
-            variables = {**variables, "PYTHONPATH": os.pathsep.join(known)}
+            others = os.environ.get("PYTHONPATH")
+            places = [str(place) for place in (checkout.folder / "src", checkout.folder) if place.is_dir()]
+            variables = {**variables, "PYTHONPATH": os.pathsep.join([*places, *([others] if others else [])])}
         # The program is looked up on the path that it will have, which is not that of this process.
         first = shutil.which(words[0], path=variables.get("PATH"))
         yield Arm(version, words, [first or words[0], *words[1:]], folder, variables)

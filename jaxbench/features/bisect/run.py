@@ -142,8 +142,11 @@ def _experiment(
         settles=lambda answers: search.judged(answers, limit) != CANNOT_TELL,
     )
 
+    # One pair needs no advice about the budget.
+    quiet = Console(quiet=True) if exact else console
+
     def measure() -> Answers:
-        return ab.run(asked.experiment, sides, _folder(workdir, ends[1]), budget, console)[0].answers
+        return ab.run(asked.experiment, sides, _folder(workdir, ends[1]), budget, quiet)[0].answers
 
     try:
         answers = measure()

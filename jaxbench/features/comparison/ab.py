@@ -264,7 +264,7 @@ def run(
             raise UserError(
                 f"--config.measure.rounds is {arms[0].rounds} in A and {arms[1].rounds} in B: it must be equal in both."
             )
-        for note in (note for arm in arms for note in arm.notes):
+        for note in dict.fromkeys(note for arm in arms for note in arm.notes):
             console.print(f"{note}.", style="yellow", highlight=False, soft_wrap=True)
         if arms[0].measured == arms[1].measured:
             console.print("A and B are identical: a difference between them would be a false alarm.")

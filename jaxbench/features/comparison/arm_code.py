@@ -65,11 +65,14 @@ class ArmCode:
             raise UserError(f"{self.environment.release} cannot be measured: {error}") from error
         # This package is not installed there: its files are those of the working tree or of the commit.
         versions = {**seen["versions"], "jaxbench": machine["versions"]["jaxbench"]}
-        environment = {"environment": self.environment.name, "packages": self.environment.packages}
         return {
             "versions": versions,
             "platform_version": seen["platform_version"],
-            "release": {"asked": str(self.environment.release), **environment},
+            "release": {
+                "asked": str(self.environment.release),
+                "environment": self.environment.name,
+                "packages": self.environment.packages,
+            },
         }
 
 
