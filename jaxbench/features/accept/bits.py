@@ -15,7 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-FLIP = "JAXBENCH_ACCEPT_FLIP"  # for tests: "product_f32:1" flips a bit of that probe's result on device 1
+from jaxbench.machine.position import node
+
+# For tests: "product_f32:1" flips a bit of that probe's result on device 1, and "product_f32:1@n0" only on host n0.
+FLIP = "JAXBENCH_ACCEPT_FLIP"
 BLOCK = 512  # rows of a result that the host computes and compares at once
 LARGEST = 4  # of the integers; without 0, so that no sum of products is a negative zero
 PERIOD = 65_521  # a prime: neighbouring parts of an array differ
@@ -72,4 +75,5 @@ def where_wrong(result: np.ndarray, right: Callable[[int, int], np.ndarray]) -> 
 
 def flipped(probe: str, unit: int) -> bool:
     """Whether a test asks for a wrong bit here."""
-    return os.environ.get(FLIP, "") == f"{probe}:{unit}"
+    asked, _, host = os.environ.get(FLIP, "").partition("@")
+    return asked == f"{probe}:{unit}" and host in ("", node())
