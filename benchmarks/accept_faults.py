@@ -3,7 +3,7 @@
 
 - healthy: repeats on this machine as it is; at most one of 20 may fail.
 - bit: a flipped bit in the result of a probe.
-- quota: two processes, one in a control group with half of a core (Linux, root).
+- quota: two processes, one in a control group with a quarter of a core (Linux, root).
 - software: three processes, one with other flags of XLA.
 - link: two network namespaces, first with a free link, whose result is the card, then with `tc` at 200 Mbit/s (root).
 
@@ -85,14 +85,14 @@ def bit(folder: Path, repeats: int) -> Shown:
 
 def quota(folder: Path, repeats: int) -> Shown:
     GROUP.mkdir(exist_ok=True)
-    (GROUP / "cpu.cfs_quota_us").write_text("50000")  # of periods of 100 ms
+    (GROUP / "cpu.cfs_quota_us").write_text("25000")  # of periods of 100 ms
     slowed = ("sh", "-c", f'echo $$ > {GROUP}/cgroup.procs; exec "$@"', "sh")
     words = ("--probes=product_f32,gpt", "--budget_s=30", "--devices=cpu:1")
     try:
         result = test(folder, words, ((), slowed))
     finally:
         GROUP.rmdir()
-    return shown("half of a core for process 1", result.failing() == [result.hosts[1].name], result)
+    return shown("a quarter of a core for process 1", result.failing() == [result.hosts[1].name], result)
 
 
 def software(folder: Path, repeats: int) -> Shown:

@@ -166,8 +166,8 @@ class Products:
     def _wrong(self, name: str) -> Wrong:
         found = []
         for index, result in enumerate(self.results):
-            if int(bits.on_device(result, bits.flipped(name, index))) != self._right:
-                here = np.asarray(result)
+            if int(bits.on_device(shown := bits.seen(result, name, index))) != self._right:
+                here = np.asarray(shown)
                 text = bits.where_wrong(here, lambda first, end: self._a[first:end] @ self._b)
                 found.append((index, f"a product is wrong: {text}"))
         return found
@@ -216,7 +216,7 @@ def _alone(
         return found
 
     def check() -> Wrong:
-        sums = [int(bits.on_device(result, bits.flipped(name, index))) for index, result in enumerate(results)]
+        sums = [int(bits.on_device(bits.seen(result, name, index))) for index, result in enumerate(results)]
         return [(index, "its result has wrong bits") for index, each in enumerate(sums) if each != right]
 
     return Runner(name=name, units=_names(devices), amount=amount, run=run, check=check)
@@ -258,9 +258,11 @@ def copies(devices: Devices, *, inward: bool) -> Runner:
     def check() -> Wrong:
         wrong = []
         for index in range(len(held)):
-            flip = bits.flipped(name, index)
-            same = int(bits.on_device(held[index], flip)) == right if inward else bits.on_host(taken[index]) == right
-            if not same or (flip and not inward):
+            if inward:
+                same = int(bits.on_device(bits.seen(held[index], name, index))) == right
+            else:
+                same = bits.on_host(taken[index]) == right and not bits.flipped(name, index)
+            if not same:
                 wrong.append((index, "a copy has other bits than its source"))
         return wrong
 
@@ -307,7 +309,7 @@ def pairs(devices: Devices) -> Runner:
         return found
 
     def check() -> Wrong:
-        sums = [int(bits.on_device(each, bits.flipped("pairs", at))) for at, each in enumerate(arrived)]
+        sums = [int(bits.on_device(bits.seen(each, "pairs", at))) for at, each in enumerate(arrived)]
         return [
             (at, "a copy between devices has other bits than its source") for at, s in enumerate(sums) if s != right
         ]
@@ -350,8 +352,7 @@ def all_reduce(
 
     def check() -> Wrong:
         for each in last[0].addressable_shards:
-            flip = bits.flipped(name, each.device.local_hardware_id or 0)
-            if int(bits.on_device(each.data, flip)) != right:
+            if int(bits.on_device(bits.seen(each.data, name, each.device.local_hardware_id or 0))) != right:
                 return [(0, f"the sum on device {each.device.id} is not the sum of what the devices had")]
         return []
 

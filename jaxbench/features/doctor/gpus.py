@@ -10,6 +10,7 @@ Source: NVIDIA, NVML API Reference (device queries, NVLink, P2P status, clocks e
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,7 @@ _SLOWED = {
 }
 _POWER_LIMIT = 0x4
 _LINKS = 18  # the most NVLinks of a GPU
+_UNCORRECTED, _SINCE_LOADED = 1, 0  # nvmlMemoryErrorType_t and nvmlEccCounterType_t
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,9 @@ class Gpu:
       reasons: the bits of what lowers its clocks; 0: nothing.
       peers: by other GPU, NVML's code of whether it may access that GPU's memory: 0 is yes.
       ways: by other GPU, NVML's code of the nearest common ancestor.
+      persistent: whether the driver stays loaded without a program, so that a start needs no seconds.
+      memory_errors: uncorrected errors of its memory since the driver was loaded.
+      strangers: the number of compute processes on it that are not of this process' session.
     """
 
     index: int
@@ -74,6 +79,9 @@ class Gpu:
     reasons: int | None = None
     peers: tuple[tuple[int, int], ...] = ()
     ways: tuple[tuple[int, int], ...] = ()
+    persistent: bool | None = None
+    memory_errors: int | None = None
+    strangers: int | None = None
 
 
 def examine(gpus: int) -> list[DoctorFinding]:
@@ -117,6 +125,8 @@ def _gpu(ask: Callable[..., Any], handles: Sequence[Any], index: int) -> Gpu:
     limit, default = ask("PowerManagementLimit", mine), ask("PowerManagementDefaultLimit", mine)  # in mW
     peers = [(other, ask("P2PStatus", mine, handle, 0)) for other, handle in others]  # 0: reads, as NCCL asks
     ways = [(other, ask("TopologyCommonAncestor", mine, handle)) for other, handle in others]
+    mode, errors = ask("PersistenceMode", mine), ask("TotalEccErrors", mine, _UNCORRECTED, _SINCE_LOADED)
+    running = ask("ComputeRunningProcesses", mine)
     return Gpu(
         index=index,
         name=name.decode() if isinstance(name, bytes) else str(name),
@@ -131,7 +141,20 @@ def _gpu(ask: Callable[..., Any], handles: Sequence[Any], index: int) -> Gpu:
         reasons=ask("CurrentClocksEventReasons", mine),
         peers=tuple((other, code) for other, code in peers if code is not None),
         ways=tuple((other, code) for other, code in ways if code is not None),
+        persistent=None if mode is None else bool(mode),
+        memory_errors=errors,
+        strangers=None if running is None else _strangers([each.pid for each in running]),
     )
+
+
+def _strangers(pids: Sequence[int]) -> int | None:
+    """How many of these processes are of other sessions; None if some are not visible here, as in a container: there
+    even
+    our own have other numbers."""
+    try:
+        return sum(os.getsid(pid) != os.getsid(0) for pid in pids)
+    except OSError:
+        return None
 
 
 def findings(gpus: Sequence[Gpu]) -> list[DoctorFinding]:
@@ -143,6 +166,9 @@ def findings(gpus: Sequence[Gpu]) -> list[DoctorFinding]:
         *([nvlinks(gpus)] if any(gpu.nvlinks for gpu in gpus) else []),
         power(gpus),
         clocks(gpus),
+        *([memory_errors(gpus)] if any(gpu.memory_errors is not None for gpu in gpus) else []),
+        *([persistence(gpus)] if any(gpu.persistent is not None for gpu in gpus) else []),
+        *([others(gpus)] if any(gpu.strangers is not None for gpu in gpus) else []),
     ]
 
 
@@ -229,3 +255,37 @@ def clocks(gpus: Sequence[Gpu]) -> Result | None:
     state = good_if(all(bits in (0, _POWER_LIMIT) for bits in known.values()))
     advice = "Improve the cooling or the power supply until this stops."
     return state, f"Clocks are lowered: {'; '.join(texts)}.", advice, {"slowed_gpus": len(slowed)}
+
+
+@check("GPU memory errors")
+def memory_errors(gpus: Sequence[Gpu]) -> Result:
+    """Whether the memory of a GPU had errors that it could not correct."""
+    wrong = {gpu.index: gpu.memory_errors for gpu in gpus if gpu.memory_errors}
+    numbers = {"uncorrected_memory_errors": sum(wrong.values())}
+    if not wrong:
+        return "good", "No GPU had an uncorrected memory error since its driver was loaded.", "", numbers
+    texts = [f"{count} on GPU {index}" for index, count in wrong.items()]
+    advice = "Reset the GPU, and have it replaced if errors return (nvidia-smi -q -d ECC,ROW_REMAPPER)."
+    return "bad", f"Uncorrected memory errors: {', '.join(texts)}.", advice, numbers
+
+
+@check("GPU persistence")
+def persistence(gpus: Sequence[Gpu]) -> Result:
+    """Whether the driver stays loaded between programs."""
+    off = [gpu.index for gpu in gpus if gpu.persistent is False]
+    numbers = {"gpus_without_persistence": len(off)}
+    if not off:
+        return "good", "The driver stays loaded between programs (persistence).", "", numbers
+    message = f"Persistence is off on GPU {', '.join(map(str, off))}: every first program waits for the driver."
+    return "doubtful", message, "Turn it on (nvidia-smi -pm 1, or nvidia-persistenced).", numbers
+
+
+@check("other processes on the GPUs")
+def others(gpus: Sequence[Gpu]) -> Result:
+    """Whether processes of other sessions compute on a GPU."""
+    shared = {gpu.index: gpu.strangers for gpu in gpus if gpu.strangers}
+    numbers = {"other_processes": sum(shared.values())}
+    if not shared:
+        return "good", "No other session computes on the GPUs.", "", numbers
+    texts = [f"{count} on GPU {index}" for index, count in shared.items()]
+    return "doubtful", f"Processes of other sessions compute: {', '.join(texts)}.", "End them: they take time.", numbers

@@ -165,6 +165,18 @@ def test_a_rented_machine_shows_what_slows_it_down() -> None:
     )
 
 
+def test_memory_errors_persistence_and_other_processes_are_findings() -> None:
+    facts = {"persistent": True, "memory_errors": 0, "strangers": 0}
+    sound = [gpus.Gpu(index=number, name="one", **facts) for number in (0, 1)]  # type: ignore[arg-type]
+    names = {"GPU memory errors", "GPU persistence", "other processes on the GPUs"}
+    assert all(by_name(gpus.findings(sound))[name].state == "good" for name in names)
+    faulty = gpus.Gpu(index=1, name="one", persistent=False, memory_errors=3, strangers=2)
+    seen = by_name(gpus.findings([sound[0], faulty]))
+    assert seen["GPU memory errors"].state == "bad" and "3 on GPU 1" in seen["GPU memory errors"].message
+    assert seen["GPU persistence"].state == seen["other processes on the GPUs"].state == "doubtful"
+    assert "2 on GPU 1" in seen["other processes on the GPUs"].message
+
+
 def test_a_bridge_with_a_dead_link_is_named_and_a_power_limit_at_work_is_normal() -> None:
     seen = found("bridged")
     assert seen["NVLink"].state == "doubtful"
