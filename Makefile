@@ -19,7 +19,7 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
 # special to make or to the shell.
-variables := A ACROSS AGAINST ARGS B CARD DEVICES DOCS ENGINE EXP FILTER FROM ID K LAUNCH MARGIN NAME NODES OF PRESET PROBES QUARTER RUN TABLE TARGET WORKDIR
+variables := A ACROSS AGAINST ARGS B CARD DEVICES DOCS ENGINE EXP FILTER FROM ID K LAUNCH MARGIN NAME NODES OF PRESET PROBES QUARTER RUN TABLE TARGET TO WORKDIR
 $(foreach name,$(variables),$(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
 export $(variables) JOBS PYTHON VENV
 export VARIABLES := $(variables) JOBS PYTHON VENV
@@ -28,7 +28,7 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare ab audit calibrate baseline check card cards repro doctor accept cache list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
+.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare ab bisect audit calibrate baseline check card cards repro doctor accept cache list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -69,8 +69,11 @@ report: need-run $(runtime)  ## rebuild the figures and pages of a run: make rep
 compare: $(runtime)  ## is run B faster than A, slower, the same, or is that inconclusive? make compare A=results/x B=results/y
 	@$(app) compare --a="$$A" --b="$$B" $(if $(ACROSS),--across="$$ACROSS") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-ab: need-exp $(runtime)  ## measure A and B in turns until that question is answered: make ab EXP=cnn A="--config.strategy=pmap" B="--config.strategy=jit_auto", or A=ref:main B=ref:HEAD
+ab: need-exp $(runtime)  ## measure A and B in turns until that question is answered: make ab EXP=cnn A="--config.strategy=pmap" B="--config.strategy=jit_auto", or A=ref:main B=ref:HEAD, or A=jax==0.10.0 B=jax==0.10.2
 	@$(app) ab "$$EXP" --a="$$A" --b="$$B" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+bisect: $(runtime)  ## the first slow version of two releases or commits: make bisect EXP=gpt FROM=jax==0.9.0 TO=jax==0.10.2, or RUN="python my_script.py" FROM=ref:v1 TO=ref:main
+	@$(app) bisect $(if $(EXP),"$$EXP") $(if $(RUN),--run="$$RUN") --from="$$FROM" --to="$$TO" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 audit: need-table $(runtime)  ## do the printed numbers of a table of training results agree? make audit TABLE=results.csv ARGS="seq_len=4096 device=H100"
 	@$(app) audit "$$TABLE" $(if $(WORKDIR),--workdir="$$WORKDIR")

@@ -15,7 +15,7 @@ from jaxbench import discovery
 
 FORM = "JAXBENCH_FORM"  # "make" in the processes that the Makefile starts
 # The Makefile's variable for a flag, and for the argument of a verb.
-VARIABLES = {name: name.upper() for name in "preset workdir from run a b across name card docs".split()}
+VARIABLES = {name: name.upper() for name in "preset workdir from to run a b across name card docs".split()}
 VARIABLES["targets"] = "TARGET"
 ARGUMENTS = {"paper": "ID", "launch": "ENGINE"}  # of all other verbs with an argument: EXP
 LAUNCH = ("--nodes", "--devices", "--processes_per_node", "--minutes", "--options")  # go into LAUNCH, others into ARGS

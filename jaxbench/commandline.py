@@ -43,6 +43,8 @@ def parse(argv: list[str]) -> list[str]:
         argv = [argv[0], "help", *[word for word in argv[1:] if not word.startswith("-")][:1]]
     if "--version" in argv:
         argv = [argv[0], "version"]
+    if completion := [word for word in argv if re.match(r"--install[-_]completion(=|$)", word)]:
+        argv = [argv[0], "install-completion", *filter(None, [completion[0].partition("=")[2]])]
     try:
         # Only known flags, because those of --config are defined by the experiment, which the verb's argument names.
         name, *rest = _parsed(argv, known_only=True)[1:] or ["help"]
@@ -61,7 +63,7 @@ def parse(argv: list[str]) -> list[str]:
             run = RunFolder(Path(flags.FLAGS.run or "."))
             recorded = run.config() if (run.path / CONFIG).is_file() else {}
             _define(config_lib.look(recorded), argv, flags.FLAGS)
-        elif verb.configured:
+        elif verb.configured and arguments:
             _define_config(name, verb, arguments[0], argv)
         return [*_parsed(argv), *after]
     except flags.Error as error:

@@ -36,20 +36,30 @@ flags.DEFINE_integer("process", None, "run, train, accept: the index of this pro
 flags.DEFINE_string(  # a keyword of Python, so it is read as FLAGS["from"]
     "from",
     "nnx",
-    "new: the example's library: nnx, linen, functions, equinox or haiku; step: your own train step. forecast: a run.",
+    "new: the example's library: nnx, linen, functions, equinox or haiku; step: your own train step. forecast: a run. "
+    "bisect: the oldest version: jax==0.9.0 or ref:v1.",
 )
 flags.DEFINE_alias("template", "from")
 flags.DEFINE_string("targets", None, "forecast, advise: absent hardware, several with commas: v5e:16x16,h100:8.")
 flags.DEFINE_string("counts", None, "forecast, advise: device counts: 1,8,64 or 1..1024.")
-flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
-flags.DEFINE_string("a", None, "compare: the reference, a run folder. ab: the same, a commit (ref:main) or settings.")
-flags.DEFINE_string("b", None, "compare: what is judged, a run folder. ab: the same, a commit (ref:HEAD) or settings.")
-flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
+flags.DEFINE_string("run", None, "report, baseline, card: the run folder. bisect: a program that prints a number.")
+flags.DEFINE_string(
+    "a", None, "compare: the reference, a run folder. ab: the same, a commit (ref:main), releases or settings."
+)
+flags.DEFINE_string(
+    "b", None, "compare: what is judged, a run folder. ab: the same, a commit (ref:HEAD), releases or settings."
+)
+flags.DEFINE_string(
+    "metric",
+    "step_s",
+    "compare: step_s or throughput. ab: the same, or trace, lower, compile, first_run or memory. "
+    "bisect: step, compile, trace or memory.",
+)
 DEFINE_share(
     "margin",
     0.02,
-    "compare, ab: the largest relative difference that counts as the same, as 0.02 or 2%. repro: as compare, and 0.2 "
-    "by default. accept: how much slower than its reference a device may be, 5% by default.",
+    "compare, ab, bisect: the largest relative difference that counts as the same, as 0.02 or 2%. repro: as compare, "
+    "and 0.2 by default. accept: how much slower than its reference a device may be, 5% by default.",
 )
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine profile, for its links.")

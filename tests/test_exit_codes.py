@@ -142,6 +142,13 @@ CASES |= {(name, 3 if verb.answers else 2): lambda path, name=name: (name, "--ba
 CASES |= {("run --dry_run", 2): lambda path: ("run", "mlq", "--dry_run"), ("help", 2): lambda path: ("help", "--bad=3")}
 # Separate tests cover the others.
 ELSEWHERE = {
+    ("bisect", 0): "tests/features/bisect/test_bisect.py::test_a_difference_that_is_none_ends_after_one_comparison",
+    (
+        "bisect",
+        1,
+    ): "tests/features/bisect/test_bisect.py::test_a_slow_wheel_is_found_and_a_broken_one_is_named",
+    ("bisect", 2): "tests/features/bisect/test_bisect.py::test_too_few_pairs_cannot_tell",
+    ("install-completion", 0): "tests/commands/test_completion.py::test_it_is_installed_once_and_loaded_by_the_shell",
     ("ab", 1): "tests/features/comparison/test_verdicts.py::test_pairs_are_measured_until_the_answer_and_continued",
     ("launch", 1): "tests/cluster/test_launchers.py::test_an_exit_code_comes_back_through_mpirun",
     ("gallery", 0): "tests/suites/test_papers.py::test_the_gallery_has_every_paper_and_escapes_what_runs_say",

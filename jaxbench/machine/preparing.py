@@ -58,14 +58,14 @@ class Watch:
     def event(self, event: str, **kwargs: str | int) -> None:
         self._hit = self._hit or event == LOAD_EVENT
 
-    def duration(self, event: str, seconds: float, **kwargs: str | int) -> None:
+    def duration(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event in self._spans:
-            self._spans[event].ended(seconds, self._clock())
+            self._spans[event].ended(duration_secs, self._clock())
         elif event == COMPILE:
             if self._hit:
-                self._loaded, self._load_s = self._loaded + 1, self._load_s + seconds
+                self._loaded, self._load_s = self._loaded + 1, self._load_s + duration_secs
             else:
-                self._compiled, self._compile_s = self._compiled + 1, self._compile_s + seconds
+                self._compiled, self._compile_s = self._compiled + 1, self._compile_s + duration_secs
             self._hit = False
 
     def first_run(self, seconds: float) -> None:

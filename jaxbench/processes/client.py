@@ -22,6 +22,7 @@ from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.launch import Followers, Remote
 from jaxbench.processes.messages import Answer, Failed, Idle, Pace, Ready, Recorded, Request, Round, Setup, line_of
 from jaxbench.records.documents import decode
+from jaxbench.records.power import DevicePower
 from jaxbench.records.preparation import Spent, together
 
 Kind = TypeVar("Kind")
@@ -100,6 +101,8 @@ class Worker:
         if not isinstance(started := self._ready, Ready):
             return {}
         facts: dict[str, object] = {"cpus": started.cpus, "environment": started.environment}
+        if started.idle_w:
+            facts["idle_w"] = started.idle_w
         if started.processes > 1:
             facts["processes"] = started.processes
         hosts = self._followers.hosts[: started.processes] if self._followers else []
@@ -370,6 +373,7 @@ def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundReco
         threads=tuple(map(int, _by_block(sum, rounds, "threads"))),
         system_s=_by_block(sum, rounds, "system_s"),
         **_device_speeds(rounds),
+        power=_power(rounds, cpus),
         block_s=_by_block(max, rounds, "block_s"),
         double_block_s=_by_block(max, rounds, "double_block_s"),
         warmup_block_s=_by_block(max, rounds, "warmup_block_s"),
@@ -392,6 +396,21 @@ def _device_speeds(rounds: Sequence[RoundRecord]) -> dict[str, Any]:
             found[devices] = tuple(device for each in rounds for device in getattr(each, devices))
             found |= {name: tuple(sum(block, ()) for block in zip(*of_each[name], strict=True)) for name in names}
     return found
+
+
+def _power(rounds: Sequence[RoundRecord], places: Sequence[Hashable]) -> tuple[tuple[DevicePower, ...], ...]:
+    """The devices of all processes in each block; () if a process has none. places: its host is the first part of each.
+
+    Processes of one host read the same processor packages, so each device counts once.
+    """
+    if not all(each.power for each in rounds):
+        return ()
+    hosts = [place[0] if isinstance(place, tuple) else "" for place in places or [""] * len(rounds)]
+    merged_blocks = []
+    for block in zip(*(each.power for each in rounds), strict=True):
+        found = {(host, device.device): device for host, one in zip(hosts, block, strict=True) for device in one}
+        merged_blocks.append(tuple(found.values()))
+    return tuple(merged_blocks)
 
 
 def _alike(kind: type[Kind], records: Sequence[object]) -> list[Kind]:

@@ -119,8 +119,17 @@ class Surroundings(TypedDict, total=False):
 
     cpus: list[int] | None  # that it may use
     environment: dict[str, str]
+    idle_w: dict[str, NonNegative]  # the power of each GPU before anything ran; absent where it is not known
     processes: AtLeastOne  # of a world; absent for one
     hosts: list[str]  # of each process, if there are several
+
+
+class ReleaseEntry(TypedDict, total=False):
+    """The environment of an arm of `ab` that is a release."""
+
+    asked: str  # its pins: "jax==0.10.0 flax==0.12.6"
+    environment: str  # its name in the cache
+    packages: dict[str, str]  # the version of each package
 
 
 class Manifest(Machine, total=False):
@@ -140,3 +149,4 @@ class Manifest(Machine, total=False):
     target: str  # of a run that only compiles
     waiting: list[str]  # sentences about the jobs of a launch that have not ended
     apart: list[str]  # sentences about the machines of its jobs that differ
+    release: ReleaseEntry

@@ -253,6 +253,15 @@ COLUMNS: tuple[Column, ...] = (
             terminal=5,
         ),
     ),
+    *_defined_in(
+        "energy",
+        Column("joules_per_step", "energy.joules_per_step", unit="J", bounds=True),
+        Column("joules_per_unit", "energy.joules_per_unit", unit="J", bounds=True),
+        Column("power_w", "energy.power_w", unit="W"),
+        Column("energy_efficiency", "energy_efficiency", unit="1"),
+        Column("sm_mhz", "energy.sm_mhz", unit="MHz"),
+        Column("slowed_blocks", lambda row: row.energy.slowed if row.energy.known else None, unit="1"),
+    ),
     _Shown("x memory", "memory_ratio", "{:.2f}".format, on=L, definition="levers"),
     *_defined_in("verdicts", Column("check_ok", "point.check_ok"), Column("status", "point.status")),
     *_defined_in(

@@ -14,6 +14,7 @@ from jaxbench.analysis import (
     alpha_beta,
     arms,
     case_comparisons,
+    energy,
     headline,
     lever_results,
     loss_sentences,
@@ -131,6 +132,7 @@ class RunReport:
             return headline.case_headlines(self.view, self.rows, self.lines, self.crossings, cache_bytes=cache_bytes)
         # A time that is of something else than its name says is no news below the headlines, but a part of them.
         does = sentences.work(self.rows)
+        does = [*does, *energy.headlines([(row.point.point, row.energy) for row in self.rows])]
         if self.kind == TRAINING:
             return [*headline.headlines(self.rows, self.controls, self.manifest), *does]
         found = [*lever_results.headlines(self.view, self.groups), *does]
@@ -249,7 +251,10 @@ class RunReport:
             "Not supported": sentences.excused(rows, self.config),
             "Refused by the gates": sentences.refusals(rows),
             "Not measured": self.left_out,
-            "Load": sentences.load_warnings(self.manifest, self.points()),
+            "Load": [
+                *sentences.load_warnings(self.manifest, self.points()),
+                *energy.sentences([(row.point.point, row.energy) for row in self.rows]),
+            ],
             "Change during the run": sentences.changes(rows),
             "Why not 100 %": [*loss_sentences.sentences(self.waterfalls), *loss_sentences.withheld(self.withheld)],
             "What would help": loss_sentences.advice(self.waterfalls),

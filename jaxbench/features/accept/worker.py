@@ -91,7 +91,8 @@ class Probing:
         host, devices = system.read_host(), self._here.all
         facts = {"platform": devices[0].platform, "devices": len(devices)}
         findings = [
-            *gpus.examine(host.nvidia),  # first: an idle GPU lowers its clocks and its link
+            *gpus.examine(host.nvidia, gpus.at_work),  # first: an idle GPU lowers its clocks and its link
+            *gpus.examine(host.nvidia, gpus.spoiling),
             *system.processor(),
             *system.resources(Path(folder)),
             *system.software(facts, manifest.versions(), host),
