@@ -71,7 +71,7 @@ def shown(fault: str, found: bool, *tests: Acceptance) -> Shown:
 
 
 def healthy(folder: Path, repeats: int) -> Shown:
-    words = ("--probes=product,triad,gpt,heat,software", "--budget_s=3")
+    words = ("--probes=product_f32,together,triad,gpt,heat,software", "--budget_s=1")
     tests = [test(folder / str(number), words) for number in range(repeats)]
     alarms = [each for each in tests if each.exit_code == 1]
     named = alarms[0].sentences[0] if alarms else ""

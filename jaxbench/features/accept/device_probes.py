@@ -26,6 +26,7 @@ Wrong = list[tuple[int, str]]  # (index of the unit, a clause that says what is 
 BLOCK_S = 0.008  # intended length of a timed block: long compared with its start, short compared with a disturbance
 MOST_CALLS = 2000
 MIB = 2**20
+PAIRED = 6  # devices of a CPU that take part in pairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -289,7 +290,8 @@ def _put(source: np.ndarray, device: jax.Device) -> jax.Array:
 
 def pairs(devices: Devices) -> Runner:
     """Copies from each device to each other device."""
-    count = len(devices.all)
+    # Devices of a CPU copy within its memory, so more pairs would only take time and memory.
+    count = min(len(devices.all), PAIRED) if devices.all[0].platform == "cpu" else len(devices.all)
     ways = [(a, b) for a in range(count) for b in range(count) if a != b]
     source = bits.ascending(devices.sizes.copy // 4)
     right = bits.on_host(source)
