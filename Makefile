@@ -5,7 +5,7 @@
 VENV ?= .venv
 JOBS ?= logical
 unlocked := wandb mlflow
-known_extras := cuda12 cuda13 tpu target-tpu target-cuda slurm ray tensorboard nvml mimalloc adapters wandb mlflow dev
+known_extras := cuda12 cuda13 tpu target-tpu target-cuda slurm ray tensorboard nvml mimalloc adapters docs wandb mlflow dev
 
 comma := ,
 extras := $(subst $(comma), ,$(EXTRAS))
@@ -28,7 +28,7 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare ab bisect audit calibrate baseline check card cards repro doctor accept cache list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
+.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare site ab bisect audit calibrate baseline check card cards repro doctor accept cache list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -96,6 +96,10 @@ cards: $(runtime)  ## show all cards as one table and one figure: make cards FIL
 repro: $(runtime)  ## measure a card again: is the result within 20 %? make repro CARD=cards/....json
 	@$(app) repro --card="$$CARD" $(if $(WORKDIR),--workdir="$$WORKDIR")
 
+site: $(develop)  ## build the documentation with search as site/, which works without a network; fails for a link that leads nowhere
+	@"$$VENV/bin/python" -m mkdocs build --strict --quiet
+	@echo "Open site/index.html"
+
 figures: $(develop)  ## draw every committed figure again from its records, and say which can be read without their page
 	@exec "$$VENV/bin/python" -c "$$WITH_ARGS" benchmarks.figures --draw
 
@@ -147,7 +151,7 @@ lock:  ## pin every dependency again (needs uv); ARGS=--upgrade takes the newest
 	  $(ARGS) --output-file requirements.lock pyproject.toml
 
 clean:  ## remove caches and builds; keep the environment and results/
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name '.venv*' -prune -o -name results -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 ci:  ## run everything that continuous integration runs
@@ -156,7 +160,7 @@ ci:  ## run everything that continuous integration runs
 help:  ## this list
 	@echo "make run EXP=cnn [PRESET=auto|smoke|paper] [WORKDIR=dir] [ARGS=\"--config.a.b=v ...\"]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|slurm|ray|tensorboard|wandb|mlflow|nvml|mimalloc|adapters, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
+	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|slurm|ray|tensorboard|wandb|mlflow|nvml|mimalloc|adapters|docs, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
 	@echo "Under make any non-zero exit code becomes 2; in CI call jaxbench directly."
 
 need-exp:

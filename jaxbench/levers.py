@@ -507,11 +507,63 @@ GATHER = Lever(
     changes="program",
 )
 
+# Levers of a decoder that generates (`workloads.generation`). A training has none of them. "auto" is bfloat16 on
+# accelerators, and float32 on CPUs, which convert each number of 16 bits.
+FORMATS = ("auto", "float32", "bfloat16", "int8", "fp8")
+WEIGHT_FORMAT = Lever(
+    "weights",
+    about="of a decoder, the number format of its weights",
+    default="auto",
+    values=FORMATS,
+    parse=str,
+    changes="workload",
+    view="decode",
+)
+CACHE_FORMAT = Lever(
+    "cache",
+    about="of a decoder, the number format of its cache",
+    default="auto",
+    values=FORMATS,
+    parse=str,
+    changes="workload",
+    view="decode",
+)
+CACHE_LAYOUT = Lever(
+    "cache_layout",
+    about="of a decoder, whether heads or positions come first in its cache, or an array for each layer",
+    default="heads",
+    values=("heads", "positions", "split"),
+    parse=str,
+    changes="program",
+    view="decode",
+)
+CONTEXT = Lever(
+    "context",
+    about="of a decoder, several numbers of places in its cache; 0: config.context",
+    default="0",
+    parse=lambda text: str(whole(0)(text)),
+    changes="feed",
+    view="decode",
+)
+ATTENTION_KERNEL = Lever(
+    "attention",
+    about="of a decoder, what computes the attention to its cache",
+    default="xla",
+    values=("xla", "cudnn", "pallas"),
+    parse=str,
+    changes="program",
+    view="decode",
+)
+OF_GENERATION: dict[str, Lever[str]] = {
+    lever.name: lever for lever in (WEIGHT_FORMAT, CACHE_FORMAT, CACHE_LAYOUT, CONTEXT, ATTENTION_KERNEL)
+}
+
 _DECLARED: tuple[Lever[Any], ...] = (
     *(PRECISION, REMAT, ACCUMULATE, FREEZE, BATCH, PART, EXECUTION, INPUT, REDUCTION, MESH),
     *(SCHEDULE, SEQUENCE_PARALLEL, COMPILER, TRAININGS, CONTEXT_ATTENTION, GATHER),
 )
 LEVERS = {lever.name: lever for lever in _DECLARED}
+_EVERY = {**LEVERS, **OF_GENERATION}
 DEFAULTS = {name: lever.default for name, lever in LEVERS.items()}
 
 
@@ -547,7 +599,7 @@ def arms(config: ConfigDict) -> list[Arm]:
     words = _words(config)
     if str(config.ladder).strip():
         return _ladder(str(config.ladder), words)
-    several = [name for name in words if LEVERS[name].swept(words[name])]
+    several = [name for name in words if _EVERY[name].swept(words[name])]
     settings = [dict(zip(words, values, strict=True)) for values in itertools.product(*words.values())]
     return [Arm(", ".join(f"{name}={levers[name]}" for name in several), levers) for levers in settings]
 
@@ -556,11 +608,11 @@ def swept(config: ConfigDict) -> tuple[str, ...]:
     """The levers with more than one value; ("ladder",) for a ladder. Raises UserError as `arms` does."""
     if str(config.ladder).strip():
         return ("ladder",)
-    return tuple(name for name, words in _words(config).items() if LEVERS[name].swept(words))
+    return tuple(name for name, words in _words(config).items() if _EVERY[name].swept(words))
 
 
 def _words(config: ConfigDict) -> dict[str, tuple[str, ...]]:
-    return {name: lever.words(str(config[name])) for name, lever in LEVERS.items()}
+    return {name: lever.words(str(config[name])) for name, lever in _EVERY.items() if name in config}
 
 
 def _ladder(text: str, words: dict[str, tuple[str, ...]]) -> list[Arm]:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxbench.analysis.points import MeasuredPoint
-from jaxbench.catalog.gpu_clocks import named
 from jaxbench.core.schema import RoundRecord
-from jaxbench.records.power import DevicePower
+from jaxbench.records.power import DevicePower, named
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 from jaxbench.statistics.timing import Timing, wall_s
 

@@ -30,7 +30,7 @@ VERB = Verb(
     argument="experiment",
     flags=("preset", "workdir", "elastic", "fault_timeout", *OF_A_LAUNCH),
     configured=True,
-    refused=("cases", "targets"),
+    refused=("cases", "targets", "decode"),
     trains=True,
     examples=(
         "train cnn",

@@ -21,7 +21,7 @@ MODULE = "pynvml"
 class GpuReading:
     """One GPU at one moment; None where it gives no answer.
 
-    reasons: the bits of what lowers its clocks (`catalog.gpu_clocks`). joules: since the driver was loaded.
+    reasons: the bits of what lowers its clocks (`records.power`). joules: since the driver was loaded.
     """
 
     sm_mhz: float | None = None

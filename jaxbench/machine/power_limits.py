@@ -11,10 +11,13 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from jaxbench.errors import UserError
 from jaxbench.machine.nvml import Nvml, visible
+from jaxbench.records.documents import decode
+from jaxbench.records.reading import read_json
 
 NAME = "power_limits.json"
 FIELD = "--config.power_limit"
@@ -54,8 +57,11 @@ def _restore(nvml: Nvml, path: Path) -> list[str]:
     """Sets back the limits of a journal, and removes it once all are set."""
     said, failed = [], False
     uuids = _uuids(nvml)
-    for uuid, watts in json.loads(path.read_text()).items():
-        why = nvml.set_power_limit(uuids[uuid], float(watts)) if uuid in uuids else "the GPU is gone"
+    left = read_json(
+        path, partial(decode, dict[str, float]), "check the limits with nvidia-smi -q, and delete the file."
+    )
+    for uuid, watts in left.items():
+        why = nvml.set_power_limit(uuids[uuid], watts) if uuid in uuids else "the GPU is gone"
         failed = failed or bool(why)
         said.append(
             f"The power limit of {uuid} could not be set back to {watts:g} W ({why})."

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 
@@ -109,4 +110,7 @@ class Watch:
         self._since = self._clock()
 
 
-HERE = Watch()  # of this process
+@functools.cache
+def here() -> Watch:
+    """The watch of this process."""
+    return Watch()

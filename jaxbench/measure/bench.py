@@ -127,7 +127,7 @@ class Bench(Generic[Steps]):
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(built.compiled.call(state, placed))
             seconds = time.perf_counter() - start
-            preparing.HERE.first_run(seconds)
+            preparing.here().first_run(seconds)
             return seconds, facts | step_facts.of_metrics(outputs), outputs
 
     def pace(self, point: str) -> dict[str, float]:
@@ -162,7 +162,7 @@ class Bench(Generic[Steps]):
                 # Another process has seen the step settle. Only the memory is cold here. The first block touches it
                 # while other sets load their programs, so no round waits for it.
                 seconds, state = self.timer_of(ready).block(call, state, batch, steps)
-                preparing.HERE.first_run(seconds)
+                preparing.here().first_run(seconds)
             self._warm.add(point.point)
             self.kept.states[point.point] = Held(state, steps, counted=counted_steps(state))
         return True

@@ -74,11 +74,11 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
     if setup.platform == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
         here = setup.world.devices_here if setup.world else None
         pin_to_cores(setup.cores or here or setup.devices, setup.order)
-    preparing.HERE.begin()
+    preparing.here().begin()
     begun_s = time.perf_counter()
     from jaxbench.machine import start
 
-    preparing.HERE.listen(tunes=setup.platform != "cpu")
+    preparing.here().listen(tunes=setup.platform != "cpu")
     starts = {"import_s": time.perf_counter() - begun_s}
 
     def begin() -> State:
@@ -91,8 +91,8 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
         return make(setup, devices)
 
     def send(message: Message, **more: object) -> None:
-        more["spent"] = dataclasses.asdict(preparing.HERE.take(**starts))
-        more["spent_on_model"] = dataclasses.asdict(preparing.HERE.take_aside())
+        more["spent"] = dataclasses.asdict(preparing.here().take(**starts))
+        more["spent_on_model"] = dataclasses.asdict(preparing.here().take_aside())
         starts.clear()
         answers.write(json.dumps({**line_of(message), **more}) + "\n")
         answers.flush()
@@ -104,7 +104,7 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
     device_counts: dict[str, int] = {}
 
     def answer(line: str) -> Message:
-        preparing.HERE.begin()
+        preparing.here().begin()
         request = message_of(json.loads(line), requests)
         if setup.world and not _concerns_this_process(state, request, device_counts):
             return Idle()

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
 
 from jaxbench.records.documents import Count, NonNegative
+from jaxbench.records.manifest import Preparation, PreparedPoint
 
 HIT, MISS, MIXED = "hit", "miss", "mixed"
 DIGITS = 4  # of the seconds in a manifest
+SECONDS = ("import_s", "backend_s", "trace_s", "lower_s", "tune_s", "compile_s", "load_s", "first_run_s")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +38,6 @@ class Spent:
     first_run_s: NonNegative = 0.0
     compiled: Count = 0
     loaded: Count = 0
-
-
-SECONDS = ("import_s", "backend_s", "trace_s", "lower_s", "tune_s", "compile_s", "load_s", "first_run_s")
 
 
 def together(spent: Sequence[Spent]) -> Spent:
@@ -67,39 +65,6 @@ def _merged(spent: Sequence[Spent], merge: Callable[[Iterable[float]], float]) -
         compiled=sum(each.compiled for each in spent),
         loaded=sum(each.loaded for each in spent),
     )
-
-
-class PreparedPoint(TypedDict, total=False):
-    """One point in one set of processes. import_s and backend_s stand at the first point of each process."""
-
-    point: str
-    set: Count
-    cache: str  # hit: all programs were loaded; miss: all were compiled; mixed; "": there were none
-    compiled: Count
-    loaded: Count
-    programs: Count  # compiled and loaded
-    import_s: NonNegative
-    backend_s: NonNegative
-    trace_s: NonNegative
-    lower_s: NonNegative
-    tune_s: NonNegative | None  # None: the compiler does not tell tuning from compiling
-    compile_s: NonNegative
-    load_s: NonNegative
-    first_run_s: NonNegative
-
-
-class Preparation(TypedDict, total=False):
-    """`preparation` in `manifest.json`: of the newest start of the run."""
-
-    started: str
-    compiled: Count  # programs, in all processes
-    loaded: Count
-    total_s: NonNegative  # wall time from the settings to the last timed step
-    preparation_s: NonNegative  # the part of it in which nothing was measured
-    again_s: NonNegative  # the expected wall time of the same command now; equal to total_s if nothing was compiled
-    kept: bool  # whether compiled programs outlive the run
-    note: str  # why they do not; "": they do
-    points: list[PreparedPoint]
 
 
 @dataclass

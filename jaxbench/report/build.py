@@ -29,7 +29,7 @@ from jaxbench.report.run_report import RunReport
 
 _FOLDER, _FIGURES = Path(__file__).with_name("figures"), "jaxbench.report.figures"
 NOTHING = "The figure '{name}' is not drawn: too little was measured for any of its panels."
-KINDS = ("cases", "levers", "compiled")  # what a plan measures; "" are steps over device counts
+KINDS = ("cases", "levers", "compiled", "decode")  # what a plan measures; "" are steps over device counts
 
 
 @functools.cache  # one report asks for it several times

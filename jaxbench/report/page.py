@@ -89,6 +89,7 @@ HEADINGS = {
     "Memory by depth": (Purpose.NOTE, "recomputation"),
     "Real tokens": (Purpose.NOTE, "throughput"),
     "Utilisation": (Purpose.NOTE, "work-and-utilisation"),
+    "Generation": (Purpose.NOTE, "generation"),
     "Machine": (Purpose.DETAIL, "the-same-machine-and-the-same-model"),
 }
 

@@ -17,8 +17,8 @@ from jaxbench.report.run_report import RunReport
 WATTS = 500.0
 
 
-def measured(folder: Path, *, joules: float = 1.0, clock: float = 1.0, **device: Any) -> RunReport:
-    """A run on one and on two devices that each take WATTS. joules: of the counters over the true ones. clock: of two
+def measured(folder: Path, *, scale: float = 1.0, clock: float = 1.0, **device: Any) -> RunReport:
+    """A run on one and on two devices that each take WATTS. scale: of the counters over the true ones. clock: of two
     devices over that of one."""
     fabricate.run_folder(folder, devices=(1, 2), scalings=("strong",), rounds=12, processes=3, noise=0.002)
     counts = {record.point: record.devices for record in RunFolder(folder).records() if record.kind == "point"}
@@ -27,22 +27,20 @@ def measured(folder: Path, *, joules: float = 1.0, clock: float = 1.0, **device:
         if line["kind"] != "round":
             return
         devices = counts[line["point"]]
-        blocks = [each for pair in zip(line["block_s"], line["double_block_s"], strict=False) for each in pair]
-        blocks = blocks if line["double_block_s"] else line["block_s"]
         line["power"] = [
             [
                 {
                     "device": f"GPU {number}",
                     "readings": 2,
                     "sm_mhz": 2000.0 * (clock if devices == 2 else 1),
-                    "joules": joules * WATTS * seconds,
+                    "joules": scale * WATTS * seconds,
                     "power_w": WATTS,
                     "default_mhz": 1980.0,
                     **device,
                 }
                 for number in range(devices)
             ]
-            for seconds in blocks
+            for seconds in (*line["block_s"], *line["double_block_s"])
         ]
 
     fabricate.edit(folder, add)
@@ -67,7 +65,7 @@ def test_joules_of_a_step_are_power_times_its_time(tmp_path: Path) -> None:
 
 
 def test_a_denied_counter_leaves_the_energy_unknown_and_the_clock_known(tmp_path: Path) -> None:
-    one, _ = measured(tmp_path, joules=1.0, **{"joules": None, "power_w": None}).rows
+    one, _ = measured(tmp_path, **{"joules": None, "power_w": None}).rows
     assert not one.energy.joules_per_step.known and one.energy.sm_mhz == 2000.0
     assert not one.energy_efficiency.known
 

@@ -48,6 +48,7 @@ FEATURES: dict[str, set[str]] = {
     "audit": set(),
     "bisect": {"comparison"},  # each step of a bisection is a comparison
     "cards": {"comparison"},  # a rerun of a card is judged as any comparison of two runs
+    "decode": set(),
     "comparison": {"ablations", "training"},  # two runs are compared by their waterfalls, two trainings by their curves
     "doctor": set(),
     "exports": {"comparison", "time_to_target", "training"},  # what it exports
@@ -129,10 +130,9 @@ def imports(path: str, text: str) -> list[str]:
 
 def for_type_checkers(text: str) -> list[str]:
     """The modules that no run imports: those below `if TYPE_CHECKING`."""
-    blocks = (node for node in ast.walk(parsed(text)) if isinstance(node, ast.If))
-    return [
-        name for node in blocks if ast.unparse(node.test) == "TYPE_CHECKING" for name in imports("", ast.unparse(node))
-    ]
+    ifs = (node for node in ast.walk(parsed(text)) if isinstance(node, ast.If))
+    blocks = [ast.unparse(node) for node in ifs if ast.unparse(node.test) == "TYPE_CHECKING"]
+    return [name for block in blocks for name in imports("", block)]
 
 
 def allowed_rooms(path: str) -> set[str] | None:

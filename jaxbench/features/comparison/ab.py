@@ -216,7 +216,6 @@ class _Arm:
         begun_s = time.monotonic()
         record = self.ask(workers, point, Round(point=point, round=number, steps=self._steps.get(point)))
         self.start.ledger.measured_s += time.monotonic() - begun_s
-        self.start.take(workers)
         self._steps[point] = of_kind(schema.RoundRecord, record).steps
 
     def prepare(self, workers: Workers) -> None:
@@ -226,7 +225,6 @@ class _Arm:
             self.references.make(workers, point)
             told = self.references.told(point)
             self.ask(workers, point.point, Prepare(point=point.to_json(), reference=told))
-        self.start.take(workers)
         note_workers(self.folder, [workers], self.start.preparation())
 
     def done(self, pairs: int) -> None:
@@ -364,9 +362,16 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
         # The threads are the outer context: an interrupt must end the processes first, for the threads wait for them.
         with ThreadPoolExecutor() as threads, ExitStack() as stack:
             # Numbered by pair, because records with one worker name must come from one process.
-            pools = (
-                Workers(arm.job, arm.asked.points, number=number, programs=arm.start.variables(number)) for arm in group
-            )
+            pools = [
+                Workers(
+                    arm.job,
+                    arm.asked.points,
+                    number=number,
+                    programs=arm.start.variables(number),
+                    spend=arm.start.spend(number),
+                )
+                for arm in group
+            ]
             workers = [stack.enter_context(pool) for pool in pools]
             # Prepare both at the same time, unless the block length is still unknown: finding it times a step.
             each = threads.map if all(arm.knows_steps for arm in group) else map

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxbench.catalog.gpu_clocks import POWER_LIMIT, REASONS, named
 from jaxbench.command_form import with_extra
 from jaxbench.features.doctor.finding import DoctorFinding, Result, check, good_if
+from jaxbench.records.power import POWER_LIMIT, REASONS, named
 
 # nvmlDeviceGetP2PStatus: reasons by code; 0 is on.
 _PEER = {

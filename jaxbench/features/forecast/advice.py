@@ -20,8 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jaxbench.catalog import hardware
-from jaxbench.catalog.power_share import TRAINING
+from jaxbench.catalog import hardware, power_share
 from jaxbench.digits import digits
 from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.features.forecast.forecasts import AT_BEST, ESTIMATED, ForecastRecord
@@ -170,7 +169,7 @@ class Candidate:
         """The energy at the share of the devices' maximum power that trainings draw; None: that is not published."""
         if self.price.watts is None:
             return None
-        return self._times(self.forecast.devices * TRAINING.share * self.price.watts)
+        return self._times(self.forecast.devices * power_share.TRAINING * self.price.watts)
 
     @property
     def examples_per_money(self) -> Band:

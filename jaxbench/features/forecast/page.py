@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from jaxbench.analysis.compiled import gigabytes
-from jaxbench.catalog.power_share import TRAINING
+from jaxbench.catalog import power_share
 from jaxbench.core.store import write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
@@ -80,7 +80,7 @@ _PARTS = {
 }
 FILE, ADVICE_PAGE, ADVICE_CSV, ADVICE_DEFINITION = "advise.json", "advise.html", "advise.csv", "advice"
 _DAY_S, _KWH = 86400.0, 3.6e6
-_DRAWN = f"counted at {100 * TRAINING.share:.0f} % ({TRAINING.what}, published in {TRAINING.source})"
+_DRAWN = f"counted at {100 * power_share.TRAINING:.0f} % ({power_share.MEASURED_ON}, published in {power_share.SOURCE})"
 
 
 def _times(record: ForecastRecord) -> str:
