@@ -186,7 +186,12 @@ def triad(devices: Devices) -> Runner:
 def start_latency(devices: Devices) -> Runner:
     """The time of a program that adds 1 to a single number."""
     return _alone(
-        devices, "start", (np.ones((1,), np.float32),), jax.jit(lambda x: x + 1), bits.on_host(np.float32([2])), 1.0
+        devices,
+        "start",
+        (np.ones((1,), np.float32),),
+        jax.jit(lambda x: x + 1),
+        bits.on_host(np.array([2], np.float32)),
+        1.0,
     )
 
 
