@@ -20,6 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.core.trees import ArrayTree
 from jaxbench.core.workload import Batch
 from jaxbench.features.accept import bits
 from jaxbench.features.accept.device_probes import Devices, Runner, Wrong
@@ -41,11 +42,11 @@ def workload(platform: str) -> TrainWorkload:
     return made
 
 
-def one_step(model: TrainWorkload) -> Callable[[object, Batch], tuple[object, jax.Array]]:
+def one_step(model: TrainWorkload) -> Callable[[ArrayTree, Batch], tuple[ArrayTree, jax.Array]]:
     """(parameters, batch) -> (parameters after a step of gradient descent, loss)."""
 
-    def step(params: object, batch: Batch) -> tuple[object, jax.Array]:
-        def loss(params: object) -> jax.Array:
+    def step(params: ArrayTree, batch: Batch) -> tuple[ArrayTree, jax.Array]:
+        def loss(params: ArrayTree) -> jax.Array:
             return model.mean_loss(params, {}, batch, jax.random.key(2))[0]
 
         value, gradient = jax.value_and_grad(loss)(params)
@@ -82,7 +83,7 @@ class Steps:
         self._step_s = max(self._block()) / self._count
 
     @staticmethod
-    def _begin(model: TrainWorkload, examples: int) -> tuple[object, Batch]:
+    def _begin(model: TrainWorkload, examples: int) -> tuple[ArrayTree, Batch]:
         params, _ = jax.jit(model.init)(jax.random.key(0))
         return params, model.synthetic(jax.random.key(1), examples)
 
