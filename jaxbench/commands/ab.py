@@ -24,7 +24,7 @@ flags.DEFINE_float(
     "budget_s",
     600.0,
     "ab: seconds after which no new pair of processes starts. bisect: the same, of each comparison. accept: seconds of "
-    "rounds, 40 on a CPU and else 75.",
+    "rounds, 36 on a CPU and else 75.",
 )
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from dataclasses import dataclass
 
 
@@ -32,3 +34,8 @@ class Position:
     @property
     def port(self) -> int:
         return int(self.address.rpartition(":")[2])
+
+
+def node() -> str:
+    """The name of this host as its queue knows it, else its own."""
+    return os.environ.get("SLURMD_NODENAME") or os.environ.get("NODE_NAME") or socket.gethostname()

@@ -84,7 +84,7 @@ def messages(devices: Sequence[jax.Device], here: Devices, group: ProcessGroup) 
         for at, (sender, each) in enumerate(zip(senders, arrived, strict=True)):
             (mine,) = each.addressable_shards
             right = bits.on_host(base + np.float32(sender))
-            if int(bits.on_device(mine.data, bits.flipped(PAIRS, at))) != right:
+            if int(bits.on_device(bits.seen(mine.data, PAIRS, at))) != right:
                 wrong.append((at, "a message between hosts has other bits than were sent"))
         return wrong
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from jaxbench.errors import UserError
 from jaxbench.machine import cores, cpu_quota, manifest, source, start
-from jaxbench.machine.position import Position
+from jaxbench.machine.position import Position, node
 from jaxbench.processes import launch as launches
 from jaxbench.processes.child import Child
 from jaxbench.processes.launch import Followers, Remote
@@ -33,11 +33,6 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 DRIVER = Path("/proc/driver/nvidia/version")
 # Variables that name a place or a rank, so they differ between healthy hosts.
 OF_A_PLACE = ("VISIBLE", "RANK", "ADDR", "PROCESS_ID", "WORKER_ID", "HOSTNAME", "CACHE_DIR", "SOCKET_IFNAME")
-
-
-def node() -> str:
-    """The name of this host as its queue knows it."""
-    return os.environ.get("SLURMD_NODENAME") or os.environ.get("NODE_NAME") or socket.gethostname()
 
 
 def software(found: manifest.Machine) -> dict[str, str]:

@@ -28,7 +28,7 @@ from jaxbench.features.accept.verdicts import Measured, Rule
 GROWS = 4 / 3  # between looks, in rounds: looks cost confidence, and rare ones would measure longer than needed
 ROUND_S = 0.25  # a probe that takes longer is left out of some rounds
 SELDOM = 4  # and is in every fourth at least
-CPU_BUDGET_S, BUDGET_S = 40.0, 75.0
+CPU_BUDGET_S, BUDGET_S = 36.0, 75.0
 LOAD_S = 30.0  # how long the devices work before the first look, so that heat shows
 LOADED = 0.6  # seconds of gpt steps in a round
 WORLD_S = 15.0

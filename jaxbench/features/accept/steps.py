@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -83,13 +83,15 @@ class Steps:
         self._step_s = max(self._block()) / self._count
 
     @staticmethod
-    def _begin(model: TrainWorkload, examples: int) -> tuple[object, Batch]:
+    def _begin(model: TrainWorkload, examples: int) -> tuple[ArrayTree, Batch]:
         params, _ = jax.jit(model.init)(jax.random.key(0))
         return params, model.synthetic(jax.random.key(1), examples)
 
     def last(self, seconds: float) -> None:
         """Sets the length of all further blocks, from their first on: a block of another length has another loss."""
-        self._count, self._right = max(LEAST_STEPS, round(seconds / self._step_s)), ""
+        count = max(LEAST_STEPS, round(seconds / self._step_s))
+        if count != self._count:
+            self._count, self._right = count, ""
 
     @property
     def count(self) -> int:
@@ -135,17 +137,22 @@ class Steps:
         return took
 
     def _wrong(self) -> Wrong:
-        self._right = self._right or _majority(tuple(self._losses))
+        self._right = self._right or _majority(self._losses)
+        after = f"its loss after {self._count} steps is"
+        if not self._right:  # two devices that disagree from the start: nothing says which of them is right
+            others = ", ".join(map(_number, self._losses))
+            return [(index, f"{after} {_number(loss)}, on all {others}") for index, loss in enumerate(self._losses)]
         return [
-            (index, f"its loss after {self._count} steps is {_number(loss)}, and {_number(self._right)} is right")
+            (index, f"{after} {_number(loss)}, and {_number(self._right)} is right")
             for index, loss in enumerate(self._losses)
             if loss != self._right
         ]
 
 
-def _majority(losses: tuple[str, ...]) -> str:
-    """The most frequent loss, the first of several that are equally frequent."""
-    return max(losses, key=losses.count)
+def _majority(losses: Sequence[str]) -> str:
+    """The loss of more than half of the devices; "" without one."""
+    usual = max(losses, key=list(losses).count)
+    return usual if 2 * list(losses).count(usual) > len(losses) else ""
 
 
 @functools.cache

@@ -92,6 +92,7 @@ class Probing:
         facts = {"platform": devices[0].platform, "devices": len(devices)}
         findings = [
             *gpus.examine(host.nvidia, gpus.at_work),  # first: an idle GPU lowers its clocks and its link
+            *gpus.examine(host.nvidia, gpus.spoiling),
             *system.processor(),
             *system.resources(Path(folder)),
             *system.software(facts, manifest.versions(), host),

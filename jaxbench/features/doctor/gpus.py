@@ -38,6 +38,7 @@ _WAYS = {
 }
 _SEAT = "Seat the card again, avoid risers, and check the board's manual: some slots share lanes."
 _LINKS = 18  # the most NVLinks of a GPU
+_UNCORRECTED, _SINCE_LOADED = 1, 0  # nvmlMemoryErrorType_t and nvmlEccCounterType_t
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,7 @@ class Gpu:
       nvlinks: whether each of its NVLinks is active; (): it has none.
       limit_w, default_w: the power limit, and the one it left the factory with.
       reasons: the bits of what lowers its clocks; 0: nothing.
+      memory_errors: errors of its memory that it could not correct since the driver was loaded.
       persistent: whether the driver stays loaded while nobody uses the GPU. ecc: whether its memory corrects errors.
       others: the processes that compute on it, by id; not this one.
       peers: by other GPU, NVML's code of whether it may access that GPU's memory: 0 is yes.
@@ -68,6 +70,7 @@ class Gpu:
     limit_w: float | None = None
     default_w: float | None = None
     reasons: int | None = None
+    memory_errors: int | None = None
     persistent: bool | None = None
     ecc: bool | None = None
     others: tuple[int, ...] | None = None
@@ -128,6 +131,7 @@ def _gpu(ask: Callable[..., Any], handles: Sequence[Any], index: int) -> Gpu:
         limit_w=limit and limit / 1e3,
         default_w=default and default / 1e3,
         reasons=ask("CurrentClocksEventReasons", mine),
+        memory_errors=ask("TotalEccErrors", mine, _UNCORRECTED, _SINCE_LOADED),
         persistent=_on(ask("PersistenceMode", mine)),
         ecc=_on((ask("EccMode", mine) or (None,))[0]),
         others=_others(ask("ComputeRunningProcesses", mine)),
@@ -156,6 +160,7 @@ def at_work(gpus: Sequence[Gpu]) -> list[DoctorFinding]:
         generations(gpus),
         *([nvlinks(gpus)] if any(gpu.nvlinks for gpu in gpus) else []),
         clocks(gpus),
+        *([memory_errors(gpus)] if any(gpu.memory_errors is not None for gpu in gpus) else []),
     ]
 
 
@@ -286,3 +291,15 @@ def clocks(gpus: Sequence[Gpu]) -> Result | None:
     state = good_if(all(bits in (0, POWER_LIMIT) for bits in known.values()))
     advice = "Improve the cooling or the power supply until this stops."
     return state, f"Clocks are lowered: {'; '.join(texts)}.", advice, {"slowed_gpus": len(slowed)}
+
+
+@check("GPU memory errors")
+def memory_errors(gpus: Sequence[Gpu]) -> Result:
+    """Whether the memory of a GPU had errors that it could not correct."""
+    wrong = {gpu.index: gpu.memory_errors for gpu in gpus if gpu.memory_errors}
+    numbers = {"uncorrected_memory_errors": sum(wrong.values())}
+    if not wrong:
+        return "good", "No GPU had an uncorrected memory error since its driver was loaded.", "", numbers
+    texts = [f"{count} on GPU {index}" for index, count in wrong.items()]
+    advice = "Reset the GPU, and have it replaced if errors return (nvidia-smi -q -d ECC,ROW_REMAPPER)."
+    return "bad", f"Uncorrected memory errors: {', '.join(texts)}.", advice, numbers

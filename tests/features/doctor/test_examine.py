@@ -170,6 +170,13 @@ def test_a_rented_machine_shows_what_slows_it_down() -> None:
     )
 
 
+def test_a_memory_error_that_was_not_corrected_is_bad() -> None:
+    sound, faulty = (gpus.Gpu(index=number, name="one", memory_errors=3 * number) for number in (0, 1))
+    assert by_name(gpus.at_work([sound]))["GPU memory errors"].state == "good"
+    seen = by_name(gpus.at_work([sound, faulty]))["GPU memory errors"]
+    assert seen.state == "bad" and seen.message == "Uncorrected memory errors: 3 on GPU 1."
+
+
 def test_a_bridge_with_a_dead_link_is_named_and_a_power_limit_at_work_is_normal() -> None:
     seen = found("bridged")
     assert seen["NVLink"].state == "doubtful"
