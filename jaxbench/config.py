@@ -24,6 +24,7 @@ from ml_collections import ConfigDict, FieldReference
 from jaxbench import discovery, levers, ranges
 from jaxbench.catalog import allocators, published
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.machine import power_limits
 from jaxbench.records.documents import flatten
 
 Read = Callable[[str, Any], Any]  # (path, value) -> the parsed value; raises UserError
@@ -130,6 +131,11 @@ def as_is(_: str, value: Any) -> Any:
     return value
 
 
+def power_limit(path: str, value: Any) -> str:
+    power_limits.parse(str(value))
+    return str(value)
+
+
 def device_counts(path: str, value: Any) -> tuple[int, ...] | None:
     """Device counts: "1,2,4" -> (1, 2, 4). "auto", or "auto:4" for at most 4, -> None: the machine decides."""
     text = str(value)
@@ -200,6 +206,8 @@ class _Measured:
     processes: int | None = setting("measure.processes", AUTO, integer_or_auto(1, 10_000, like=5), mixed=True)
     blocks: int = setting("measure.blocks", 1, integer(1, 1_000))  # timed blocks in each round of a point
     block_s: float = setting("measure.block_s", 0.05, positive)  # the minimum length of a block
+    # Watts of all GPUs; with several values, a run for each. Read by `machine.power_limits`.
+    power_limit: str = setting("power_limit", "", power_limit)
     compile: str = setting("measure.compile", CACHED, one_of(CACHED, FRESH))  # load compiled programs, or compile anew
     allocator: str = setting(
         "measure.allocator", allocators.SYSTEM, allocator

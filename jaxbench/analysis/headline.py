@@ -17,6 +17,7 @@ from jaxbench.analysis.case_comparisons import Crossing
 from jaxbench.analysis.gates import load_of
 from jaxbench.analysis.quantities import devices, flops, interval, payload, per_second, percent, scaled, seconds, times
 from jaxbench.analysis.run_rows import Row
+from jaxbench.catalog import hardware
 from jaxbench.errors import present
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, Estimate
@@ -81,9 +82,30 @@ def _of_one_count(rows: list[Row]) -> list[str]:
         mfu = f", MFU {100 * row.use.mfu:.0f} %" if math.isfinite(row.use.mfu) else ""
         sentences.append(
             f"{strategy} on {devices(row.point.devices)}: {interval(row.timing.step_s, seconds)} per step, "
-            f"{rate} {row.point.unit}/s{mfu}. Scaling needs a second device count."
+            f"{rate} {row.point.unit}/s{mfu}{_memory_share(row)}{_next_batch(row)}. "
+            "Scaling needs a second device count."
         )
     return sentences
+
+
+def _memory_share(row: Row) -> str:
+    """The share of the memory's rate, by the compiler's count of bytes, as a clause; "" if either is unknown."""
+    report, prepared = row.point.compile_report, row.point.prepared
+    found = hardware.find(prepared.device_kind) if prepared is not None else None
+    moved = report.compiler_bytes_per_step if report is not None else None
+    if found is None or not found.memory_bytes_per_s or not moved:
+        return ""
+    share = moved / row.point.devices / row.timing.step_s.value / found.memory_bytes_per_s
+    return f", {100 * share:.0f} % of the memory's rate"
+
+
+def _next_batch(row: Row) -> str:
+    """What twice the batch would gain, as a clause; "" if it was not measured."""
+    twice = row.ablations.get("batch=2x")
+    if twice is None or not twice.timing.step_s.known or twice.gate == "refused":
+        return ""
+    gain = 2 * row.timing.step_s.value / twice.timing.step_s.value - 1
+    return f"; a batch twice as large would {'gain' if gain >= 0 else 'lose'} {100 * abs(gain):.0f} %"
 
 
 def _sentence(largest: list[Row]) -> str:
@@ -111,8 +133,8 @@ def _too_wide(largest: list[Row]) -> str:
         if half > WIDEST:  # the half width falls with the square root of the rounds
             return (
                 f"the efficiency of {row.point.point}, {percent(row.efficiency)}, is only known to ±{100 * half:.0f} "
-                f"points, and a headline needs ±{100 * WIDEST:.0f}; use a quieter machine or "
-                f"{math.ceil((half / WIDEST) ** 2)}x as many rounds (--config.measure.budget_s)"
+                f"points, and a headline needs ±{100 * WIDEST:.0f}; "
+                f"{math.ceil((half / WIDEST) ** 2)}x as many rounds would give that (--config.measure.budget_s)"
             )
     return ""
 

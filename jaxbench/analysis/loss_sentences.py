@@ -12,6 +12,7 @@ from jaxbench.analysis.quantities import devices, interval, percent, scaled, sec
 from jaxbench.analysis.run_rows import Row, fault
 from jaxbench.analysis.waterfall import (
     BUBBLE,
+    CLOCK,
     COMMUNICATION,
     CONTENTION,
     EXTRA_WORK,
@@ -31,6 +32,7 @@ from jaxbench.statistics.bootstrap import Estimate
 
 _TO = {
     UNEQUAL: "to devices of unequal speed",
+    CLOCK: "to a lower clock",
     RUNTIME: "to one runtime for all devices",
     EXTRA_WORK: "to extra work",
     SMALLER_BATCH: "to a smaller per-device batch",

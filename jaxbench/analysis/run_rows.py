@@ -11,7 +11,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from jaxbench.analysis import gates, roofline, step_work
+from jaxbench.analysis import energy, gates, roofline, step_work
+from jaxbench.analysis.energy import PowerUse
 from jaxbench.analysis.gates import Gate
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import payload
@@ -63,6 +64,8 @@ class Row:
     paired: bool = True  # shares MIN_ROUNDS rounds with its base, so that drift cancels; else no interval, and no fit
     speedup_draws: np.ndarray = dataclasses.field(default_factory=lambda: np.empty(0))  # (draws,), for the fits
     use: Utilisation = Utilisation()
+    energy: PowerUse = PowerUse()
+    energy_efficiency: Estimate = UNKNOWN  # joules of the base for the same work over those of this point
     # Its ablations by name: alone, local, communication, peak; of a base also "batch=2x". They are in no table, figure,
     # fit or headline of points.
     ablations: Mapping[str, Row] = dataclasses.field(default_factory=dict)
@@ -186,7 +189,7 @@ def analyse(
     if any(point.of_case for point in points):
         return _with_thirds(_refuse_groups([_case(point, draws, manifest or {}, machine) for point in points]))
     config = config or {}
-    timed = [Row(point=point, timing=measure(point, draws, examples=point.examples)) for point in points]
+    timed = [_timed(point, draws) for point in points]
     measured_ablations = [  # only the clocks are judged, because an ablation is not a whole step
         row.gated((gates.blocks(row.point, row.timing.clock_ratio),)) if row.timing.step_s.known else row
         for row in timed
@@ -211,6 +214,11 @@ def analyse(
     return _with_thirds(
         [_finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak") for row in rows]
     )
+
+
+def _timed(point: MeasuredPoint, draws: BootstrapSamples) -> Row:
+    timing = measure(point, draws, examples=point.examples)
+    return Row(point=point, timing=timing, energy=energy.of_point(point, timing))
 
 
 def _with_thirds(rows: list[Row]) -> list[Row]:
@@ -336,6 +344,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
         speedup = UNKNOWN
     finished = dataclasses.replace(
         row,
+        energy_efficiency=energy.efficiency(base.energy, row.energy, work),
         base=base.point,
         base_step_s=base.timing.step_s.value,
         work=work,
@@ -441,6 +450,7 @@ def _case(point: MeasuredPoint, draws: BootstrapSamples, manifest: Manifest, mac
     row = Row(
         point=point,
         timing=measured,
+        energy=energy.of_point(point, measured),
         loop_s=loop.iteration_s,
         **vars(per_second),
         peak_share=share.part,

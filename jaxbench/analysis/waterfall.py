@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis import alpha_beta, busy, stragglers
+from jaxbench.analysis import alpha_beta, busy, energy, stragglers
 from jaxbench.analysis.busy import Busy
 from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row, fault
@@ -33,7 +33,7 @@ from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 from jaxbench.statistics.paired_ratio import SharedTimes
 
 EXTRA_WORK, SMALLER_BATCH, CONTENTION = "extra work", "smaller share", "shared machine"
-UNEQUAL, RUNTIME = "unequal devices", "shared runtime"
+UNEQUAL, RUNTIME, CLOCK = "unequal devices", "shared runtime", "clock"
 STAGE_WORK, SLOWEST_PROCESS = "work of a stage", "slowest process"
 BUBBLE, INPUT, COMMUNICATION = "pipeline bubble", "waiting for input", "communication"
 UNEXPLAINED = "not explained"
@@ -49,6 +49,7 @@ NAMES = (
     SMALLER_BATCH,
     STAGE_WORK,
     UNEQUAL,
+    CLOCK,
     CONTENTION,
     RUNTIME,
     SLOWEST_PROCESS,
@@ -67,7 +68,6 @@ SHARE = 0.05  # a part of the batch is the same work as a device's part of the s
 LEAST_FILLED, LEAST_SHOWN = 0.25, 0.5
 SMALL = 0.5  # percentage points of efficiency that are worth mentioning
 EXACTLY_1 = 1e-9  # a factor is left out if every draw of it is this close to 1
-CHUNKS = {"interleaved": 2}  # V, the chunks of blocks per stage; 1 for all other schedules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,7 +304,8 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
             factors[UNEQUAL] = same * (balance if math.isfinite(balance) else 1.0)
             # Without processes of their own, what one runtime costs its devices is a part of contention.
             apart = times.get("processes", mean)
-            factors[CONTENTION] = alone / apart / factors[UNEQUAL]
+            factors[CLOCK] = same * _clock(base, row)
+            factors[CONTENTION] = alone / apart / factors[UNEQUAL] / factors[CLOCK]
             factors[RUNTIME] = apart / mean
         seen = all_ - local  # what communication adds to the step: the part that is not hidden
         if "communication" in times:
@@ -314,6 +315,13 @@ def _factors(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[dict[st
     if "communication" in times:
         known["communication_s"] = times["communication"]
     return factors, known
+
+
+def _clock(base: Row, row: Row) -> float:
+    """The mean clock of the devices over that of the base's device; 1: unknown. Heat and power limits lower it when
+    more devices work at the same time."""
+    ratio = energy.clock_of(row.point.rounds) / energy.clock_of(base.point.rounds)
+    return ratio if math.isfinite(ratio) and ratio > 0 else 1.0
 
 
 def _unfed(base: Row, row: Row, times: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
@@ -392,7 +400,7 @@ def micro_batches(point: MeasuredPoint) -> int:
 
 def chunks(point: MeasuredPoint) -> int:
     """V, the chunks of blocks per stage."""
-    return CHUNKS.get(SCHEDULE.of(point.levers), 1)
+    return SCHEDULE.of(point.levers).chunks
 
 
 def bubble_share(point: MeasuredPoint) -> float:

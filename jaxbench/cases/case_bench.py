@@ -21,7 +21,7 @@ from jaxbench.core.schema import CasePlace, CaseRecord, CompiledRecord, RoundRec
 from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
-from jaxbench.machine import cores
+from jaxbench.machine import cores, power
 from jaxbench.machine.mesh import arranged, groups
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import peak_bytes
@@ -66,7 +66,8 @@ class CaseBench:
             self.cases = {case.key: case for case in build_cases(self.config, experiment).cases}
         self.devices = devices
         self.worker = worker
-        self.timer = Timer(blocks=self.config.measure.blocks, max_steps=MAX_STEPS)
+        meter = power.of_this_process(devices[0].platform, len(devices))
+        self.timer = Timer(blocks=self.config.measure.blocks, max_steps=MAX_STEPS, power=meter)
         self.cores = cores.available_cores()
         self.prepared: dict[str, PreparedCase] = {}
         self._visited: set[str] = set()  # cases that this process has measured

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -42,18 +43,14 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     if FLAGS.config.get("measures") != "targets" and not FLAGS.target:
         manifest.begin_probe(FLAGS.config.mesh.platform)  # it runs next to these imports, which take a second, too
     from jaxbench.commands.report import report
-    from jaxbench.core.store import RunFolder
-    from jaxbench.features.comparison import calibration
-    from jaxbench.features.machine_profile.machine_command import add_links, adopt
-    from jaxbench.machine import energy
-    from jaxbench.statistics import looks
+    from jaxbench.machine import power_limits
     from jaxbench.sweep import compile_only
     from jaxbench.sweep import run as runner
 
     (experiment,) = arguments
     if FLAGS.config.get("measures") == "targets":
         return _targets(experiment, workdir, console, followers)
-    names = exports_asked()
+    exports_asked()  # raises for an unknown one before anything is measured
     require_price(per_hour := FLAGS.price_per_hour)
     if per_hour and FLAGS.config.get("measures") == "cases":
         raise UserError("--price_per_hour needs a model, which has steps: use jaxbench run cnn, for example.")
@@ -64,6 +61,37 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
         return report(workdir, console)
     if FLAGS.dry_run:
         return 0 if runner.dry_run(experiment, FLAGS.config, console, followers) else 1
+    for sentence in power_limits.restore_left():
+        console.print(sentence, style="yellow", highlight=False, soft_wrap=True)
+    limits = power_limits.parse(FLAGS.config.get("power_limit", ""))
+    if limits and followers:
+        raise UserError("--config.power_limit changes the GPUs of this host only: start it without a launcher.")
+    if len(limits) > 1:
+        return max(_limited(experiment, watts, workdir, console) for watts in limits)
+    with power_limits.at(limits[0]) if limits else contextlib.nullcontext():
+        return _measured(experiment, workdir, console, followers)
+
+
+def _limited(experiment: str, watts: float, workdir: Path, console: Console) -> int:
+    """A run at one power limit, in a folder of its own. Returns its exit code."""
+    from jaxbench.machine import power_limits
+
+    FLAGS.config.power_limit = f"{watts:g}"
+    with power_limits.at(watts):
+        return _measured(experiment, workdir / f"{watts:g}W", console, None)
+
+
+def _measured(experiment: str, workdir: Path, console: Console, followers: Followers | None) -> int:
+    """Measures and reports. Returns the exit code."""
+    from jaxbench.commands.report import report
+    from jaxbench.core.store import RunFolder
+    from jaxbench.features.comparison import calibration
+    from jaxbench.features.machine_profile.machine_command import add_links, adopt
+    from jaxbench.machine import energy
+    from jaxbench.statistics import looks
+    from jaxbench.sweep import run as runner
+
+    per_hour = FLAGS.price_per_hour
     generates = FLAGS.config.get("measures") == "decode"
     if per_hour and generates:  # its page has the cost of tokens
         FLAGS.config.price_per_hour = per_hour
@@ -77,7 +105,7 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     adopt(workdir, console)
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     code = report(workdir, console)
-    export(workdir, names, console)
+    export(workdir, exports_asked(), console)
     if per_hour and not generates:
         show_cost(workdir, per_hour, used, wall_s, console)
     return code
@@ -119,7 +147,7 @@ def _targets(experiment: str, workdir: Path, console: Console, followers: Follow
     from jaxbench.features.time_to_target import targets as trainings
 
     require_price(FLAGS.price_per_hour)
-    names = exports_asked()
+    exports_asked()  # raises for an unknown one before anything is measured
     if followers or FLAGS.target:
         raise UserError(f"'{experiment}' trains, in one process on devices that are here: drop --target or --process.")
     if FLAGS.dry_run:
@@ -127,7 +155,7 @@ def _targets(experiment: str, workdir: Path, console: Console, followers: Follow
         return 0
     trainings.run(experiment, FLAGS.config, workdir, console, FLAGS.price_per_hour)
     code = report(workdir, console)
-    export(workdir, names, console)
+    export(workdir, exports_asked(), console)
     return code
 
 

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from jaxbench.processes.launch import Followers
 
 flags.DEFINE_bool("elastic", False, "train in several processes: if one is lost, the others go on.")
-flags.DEFINE_float("fault_timeout", 60.0, "train in several processes: seconds after which a silent process is lost.")
+flags.DEFINE_float(
+    "fault_timeout",
+    60.0,
+    "train (in several processes): seconds after which a silent process is lost. accept: the same of a host.",
+)
 
 VERB = Verb(
     usage="train EXPERIMENT",

@@ -27,6 +27,8 @@ from jaxbench.machine import cores
 from jaxbench.machine.core_speed import CoreSpeeds
 from jaxbench.machine.cores import LoadCounters
 from jaxbench.machine.device_speed import DeviceSpeeds
+from jaxbench.machine.power import PowerMeter
+from jaxbench.records.power import DevicePower
 
 COMPILE_EVENT = "/jax/core/compile/backend_compile_duration"  # JAX records one for each program that XLA compiles
 # CPU devices of one process share XLA's thread pool. A step that waits for its inputs holds a thread, so a host that
@@ -69,6 +71,7 @@ class Round:
     accelerators: tuple[str, ...] = ()
     accelerator_product_s: tuple[tuple[float, ...], ...] = ()
     warmup_steps: int = 0
+    power: tuple[tuple[DevicePower, ...], ...] = ()
 
 
 class Load(TypedDict, total=False):
@@ -149,6 +152,7 @@ class Timer:
       before, after: read the load of the machine, outside the timed span of a block.
       probe: seconds of a fixed piece of work, done before each timed block; None: there is none.
       speeds: the speed of each core or accelerator, read before each timed block and after the last; None: not read.
+      power: reads clocks, power and energy of the devices around each timed block; None: nothing can be read.
       barrier: waits for the other processes that run the step, so that all begin a block together.
       broadcast: a decision of this process -> that of the leader. If each decided by its own clock, one process could
         run a step that the others do not, and wait for them forever.
@@ -165,6 +169,7 @@ class Timer:
     after: Callable[[], LoadCounters] = cores.load_after
     probe: Callable[[], float] | None = None
     speeds: Callable[[], CoreSpeeds | DeviceSpeeds] | None = None
+    power: PowerMeter | None = None
     barrier: Callable[[], None] = lambda: None
     broadcast: Callable[[bool], bool] = lambda value: value
 
@@ -271,6 +276,7 @@ class Timer:
         probe_s: list[float] = []
         speeds: list[CoreSpeeds | DeviceSpeeds] = []
         samples: list[tuple[LoadCounters, LoadCounters]] = []
+        power: list[tuple[DevicePower, ...]] = []
         with jax.transfer_guard(guard), count_compilations() as compilations:
             # In turns, so that a drift of the machine moves both clocks alike.
             for count in self.blocks * ((steps, 2 * steps) if double else (steps,)):
@@ -278,9 +284,13 @@ class Timer:
                     speeds.append(self.speeds())
                 if self.probe is not None:
                     probe_s.append(self.probe())
+                if self.power is not None:
+                    self.power.begin()
                 before = self.before()  # after the probe, which is not the block's load
                 seconds, state = self.block(step, state, batch, count)
                 samples.append((before, self.after()))
+                if self.power is not None:
+                    power.append(self.power.end())
                 times.append(seconds)
             if self.speeds is not None:
                 speeds.append(self.speeds())
@@ -292,6 +302,7 @@ class Timer:
             compilations=len(compilations),
             probe_s=tuple(probe_s),
             warmup_steps=warmup_steps,
+            power=tuple(power),
             **_speeds(speeds),
             **loads(samples),
         )

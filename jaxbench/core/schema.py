@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from jaxbench.records.documents import AtLeastOne, Count, Finite, NonNegative, Positive, decode
+from jaxbench.records.power import DevicePower
 
 SCHEMA_VERSION: Literal[1] = 1
 OWN = "own"  # the strategy of a step that somebody else wrote, with a mesh and shardings of its own
@@ -311,6 +312,9 @@ class RoundRecord(Line):
     # older records, and on CPUs
     accelerators: tuple[str, ...] = ()
     accelerator_product_s: tuple[tuple[NonNegative, ...], ...] = ()
+    # What each device did during each timed block, in the order of timing, block x device. () in older records, and
+    # where nothing can be read
+    power: tuple[tuple[DevicePower, ...], ...] = ()
     # Checks of the state after the round: all of them in the first and the last round, otherwise only failed ones
     checks: tuple[Verdict, ...] = ()
     loss_after: Finite | None = None  # the loss of that state on the timed batch; None if not all was checked
@@ -330,7 +334,7 @@ class RoundRecord(Line):
         if times and tuple(max(block) for block in zip(*times, strict=True)) != self.block_s:
             raise ValueError("block_s is not the slowest of process_block_s")
         load = "cpu_s switches system_s waits faults threads others_s steal_s throttled_s"
-        for name in f"{load} probe_s core_product_s core_copy_s accelerator_product_s".split():
+        for name in f"{load} probe_s core_product_s core_copy_s accelerator_product_s power".split():
             if (count := len(getattr(self, name))) not in (0, len(self.block_s) + len(self.double_block_s)):
                 raise ValueError(f"{name} has {count} values, not one for each timed block")
 

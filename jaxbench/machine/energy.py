@@ -8,12 +8,12 @@ Sources: Linux, Documentation/power/powercap/powercap.rst; NVIDIA, NVML API, nvm
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from pathlib import Path
 
+from jaxbench.machine.nvml import Nvml
+
 _POWERCAP = Path("/sys/class/powercap")
-_NVML = "libnvidia-ml.so.1"  # of NVIDIA's driver; called by ctypes, because nvidia-ml-py is an optional package
 
 
 @dataclass(frozen=True)
@@ -49,23 +49,14 @@ def packages(folder: Path = _POWERCAP) -> Reading:
 
 
 def gpus() -> Reading:
-    """NVML's counters of all GPUs that this process sees, from Volta on."""
+    """NVML's counters of all GPUs that this machine has, from Volta on."""
+    if (nvml := Nvml.opened()) is None:
+        return {}
     try:
-        nvml = ctypes.CDLL(_NVML)
-    except OSError:
-        return {}
-    if nvml.nvmlInit_v2():  # every function returns an error code; 0 is success
-        return {}
-    found, count = {}, ctypes.c_uint()
-    if not nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)):
-        for index in range(count.value):
-            device, millijoules = ctypes.c_void_p(), ctypes.c_ulonglong()
-            if nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)):
-                continue
-            if not nvml.nvmlDeviceGetTotalEnergyConsumption(device, ctypes.byref(millijoules)):
-                found[f"GPU {index}"] = Counter(millijoules.value / 1e3)
-    nvml.nvmlShutdown()
-    return found
+        joules = {f"GPU {index}": nvml.read(index).joules for index in range(len(nvml.handles))}
+    finally:
+        nvml.close()
+    return {name: Counter(value) for name, value in joules.items() if value is not None}
 
 
 def between(before: Reading, after: Reading) -> dict[str, float]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 
@@ -58,14 +59,14 @@ class Watch:
     def event(self, event: str, **kwargs: str | int) -> None:
         self._hit = self._hit or event == LOAD_EVENT
 
-    def duration(self, event: str, seconds: float, **kwargs: str | int) -> None:
+    def duration(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event in self._spans:
-            self._spans[event].ended(seconds, self._clock())
+            self._spans[event].ended(duration_secs, self._clock())
         elif event == COMPILE:
             if self._hit:
-                self._loaded, self._load_s = self._loaded + 1, self._load_s + seconds
+                self._loaded, self._load_s = self._loaded + 1, self._load_s + duration_secs
             else:
-                self._compiled, self._compile_s = self._compiled + 1, self._compile_s + seconds
+                self._compiled, self._compile_s = self._compiled + 1, self._compile_s + duration_secs
             self._hit = False
 
     def first_run(self, seconds: float) -> None:
@@ -109,4 +110,7 @@ class Watch:
         self._since = self._clock()
 
 
-HERE = Watch()  # of this process
+@functools.cache
+def here() -> Watch:
+    """The watch of this process."""
+    return Watch()

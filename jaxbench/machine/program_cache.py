@@ -22,11 +22,14 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from jaxbench.catalog.jax_settings import OFF, SILENT
 from jaxbench.errors import UserError
+from jaxbench.records.documents import decode
 from jaxbench.records.manifest import Machine
+from jaxbench.records.reading import read_json
 
 FOLDER, LIMIT, ENABLED = "JAX_COMPILATION_CACHE_DIR", "JAX_COMPILATION_CACHE_MAX_SIZE", "JAX_ENABLE_COMPILATION_CACHE"
 LIMIT_BYTES = 10 * 10**9
@@ -171,12 +174,11 @@ def _write(path: Path, value: object) -> None:
 
 
 def _read(path: Path) -> dict[str, object]:
-    """The JSON object in a file; {} if there is none, or another."""
+    """The JSON object in a file; {} if there is none, or if it is damaged: what these files say can be found again."""
     try:
-        value = json.loads(path.read_text())
-    except (OSError, ValueError):
+        return read_json(path, partial(decode, dict[str, object]), "")
+    except UserError:
         return {}
-    return value if isinstance(value, dict) else {}
 
 
 def seal(part: Path) -> int:

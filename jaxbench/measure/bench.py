@@ -22,9 +22,10 @@ from jaxbench.core.program import TrainState
 from jaxbench.core.schema import PointRecord, RoundRecord, Verdict
 from jaxbench.core.workload import Batch, random_key
 from jaxbench.levers import EXECUTION, PART
-from jaxbench.machine import cores, preparing
+from jaxbench.machine import cores, power, preparing
 from jaxbench.machine.core_speed import probe_of
 from jaxbench.machine.device_speed import DeviceProbe
+from jaxbench.machine.power import PowerMeter
 from jaxbench.measure import memory, step_facts, step_work
 from jaxbench.measure.check import counted_steps
 from jaxbench.measure.compile_report import CompiledStep, op_by_op
@@ -75,6 +76,7 @@ class Bench(Generic[Steps]):
         self._warm: set[str] = set()  # points with a step that has settled
         self._probes: dict[int, Probe] = {}  # by device count
         self._device_probes: dict[int, DeviceProbe] = {}  # of accelerators, likewise
+        self._power: dict[int, PowerMeter | None] = {}  # likewise
         self._speeds = probe_of(sorted(cores.affinity())) if devices[0].platform == "cpu" else None
 
     def prepare(self, fields: Fields, *, paced: bool = True) -> PointRecord:
@@ -125,7 +127,7 @@ class Bench(Generic[Steps]):
             start = time.perf_counter()
             _, outputs = jax.block_until_ready(built.compiled.call(state, placed))
             seconds = time.perf_counter() - start
-            preparing.HERE.first_run(seconds)
+            preparing.here().first_run(seconds)
             return seconds, facts | step_facts.of_metrics(outputs), outputs
 
     def pace(self, point: str) -> dict[str, float]:
@@ -160,7 +162,7 @@ class Bench(Generic[Steps]):
                 # Another process has seen the step settle. Only the memory is cold here. The first block touches it
                 # while other sets load their programs, so no round waits for it.
                 seconds, state = self.timer_of(ready).block(call, state, batch, steps)
-                preparing.HERE.first_run(seconds)
+                preparing.here().first_run(seconds)
             self._warm.add(point.point)
             self.kept.states[point.point] = Held(state, steps, counted=counted_steps(state))
         return True
@@ -246,7 +248,11 @@ class Bench(Generic[Steps]):
         group = members_of(ready.program.mesh) if self.co_runners.alone else self.co_runners
         local = ready.program.mesh.local_devices
         timer = dataclasses.replace(
-            self.timer, barrier=group.barrier, broadcast=group.broadcast, ahead=run_ahead(local)
+            self.timer,
+            barrier=group.barrier,
+            broadcast=group.broadcast,
+            ahead=run_ahead(local),
+            power=self._meter(len(local)),
         )
         if self.source.fed(ready):
             timer = dataclasses.replace(timer, fence=self.source.fence)
@@ -266,6 +272,12 @@ class Bench(Generic[Steps]):
         rounds, _ = counts(self.config.measure.rounds, self.config.measure.processes, live=False)
         blocks = max(timer.blocks, -(-LATENCIES // rounds))
         return dataclasses.replace(timer, blocks=blocks, max_steps=1)
+
+    def _meter(self, devices: int) -> PowerMeter | None:
+        """Reads the power of this number of devices of this process; None: nothing can be read."""
+        if devices not in self._power:
+            self._power[devices] = power.of_this_process(self.device.platform, devices)
+        return self._power[devices]
 
     def _keep_memory_free(self) -> None:
         """Drops all kept states and batches, now and later, once a step might need their memory."""

@@ -36,11 +36,11 @@ class Loads:
     def event(self, event: str, **kwargs: str | int) -> None:
         self._hits += event == LOAD_EVENT
 
-    def duration(self, event: str, seconds: float, **kwargs: str | int) -> None:
+    def duration(self, event: str, duration_secs: float, **kwargs: str | int) -> None:
         if event == SAVED:
-            self._saved_s += seconds
+            self._saved_s += duration_secs
         elif event == RETRIEVED:
-            self._retrieved_s += seconds
+            self._retrieved_s += duration_secs
 
 
 @contextlib.contextmanager

@@ -89,7 +89,7 @@ class ModelSteps:
         """Raises StageError for a loss that is not a mean over its examples."""
         with stage("model"):
             _ = self.proof.loss_kind
-        preparing.HERE.set_aside()  # it is of the model, not of the point that comes first
+        preparing.here().set_aside()  # it is of the model, not of the point that comes first
 
     def require_parts(self, workload: TrainWorkload, program: Program, point: Point) -> None:
         """Raises UserError if the examples of a step cannot be divided as the point asks."""

@@ -22,9 +22,11 @@ from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.launch import Followers, Remote
 from jaxbench.processes.messages import Answer, Failed, Idle, Pace, Ready, Recorded, Request, Round, Setup, line_of
 from jaxbench.records.documents import decode
+from jaxbench.records.power import DevicePower
 from jaxbench.records.preparation import Spent, together
 
 Kind = TypeVar("Kind")
+Spend = Callable[[str, Spent], None]
 
 START_LIMIT_S = 300.0  # to import JAX and start its devices, on a busy machine and in a group that waits for its last
 ANSWER_LIMIT_S = 1800.0  # to compile and check a large model, too: only a worker that hangs takes longer
@@ -64,19 +66,26 @@ class Worker:
     All get the same requests. If one child fails, dies or hangs, all are killed; the rest would block in a collective.
 
     setup: the first line on stdin. With several processes they form a process group; see `setups`. followers: the other
-    processes of a launch; each starts one process of the group. None: all are started here. forks: see `Child`.
+    processes of a launch; each starts one process of the group. None: all are started here. forks: see `Child`. spend:
+    told what its start and each request took, with the point ("": none).
     """
 
-    def __init__(self, setup: Setup, log: Path, followers: Followers | None = None, forks: ForkServers | None = None):
+    def __init__(
+        self,
+        setup: Setup,
+        log: Path,
+        followers: Followers | None = None,
+        forks: ForkServers | None = None,
+        spend: Spend = lambda point, spent: None,
+    ):
         self.log = log
-        self._setup, self._followers, self._forks = setup, followers, forks
+        self._setup, self._followers, self._forks, self._spend = setup, followers, forks, spend
         self._longest: dict[str, float] = {}  # seconds of an answer about each point
         self._ready: Ready | WorkerError | None = None  # None: not heard yet
         each_setup = self._followers.setups(self._setup) if self._followers else setups(self._setup)
         self._cpus: list[tuple[str, tuple[int, ...]]] = []  # of each process: its host, and the CPUs that it may use
         self._children: list[Child | Remote] = [self._child(i, setup) for i, setup in enumerate(each_setup)]
         self._ahead: list[Request] = []  # sent, and not yet answered
-        self._spent: list[tuple[str, Spent]] = []  # on what it was asked, by point
         self._sent_s: list[float] = []  # when, with that of a request that is not sent ahead
 
     def _child(self, number: int, setup: Setup) -> Child | Remote:
@@ -100,6 +109,8 @@ class Worker:
         if not isinstance(started := self._ready, Ready):
             return {}
         facts: dict[str, object] = {"cpus": started.cpus, "environment": started.environment}
+        if started.idle_w:
+            facts["idle_w"] = started.idle_w
         if started.processes > 1:
             facts["processes"] = started.processes
         hosts = self._followers.hosts[: started.processes] if self._followers else []
@@ -156,11 +167,6 @@ class Worker:
         for child in self._children:
             child.send(line_of(message))
 
-    def take_spent(self) -> list[tuple[str, Spent]]:
-        """What it has spent on its start and on requests since the last call, by point."""
-        taken, self._spent = self._spent, []
-        return taken
-
     def _receive(self, kind: type[Answer], stage: str, limit_s: float, what: str, point: str) -> Answer:
         """The merged answer of all processes. Raises WorkerError for the first process that failed or died.
 
@@ -197,7 +203,7 @@ class Worker:
                 break
         for name, those in spent.items():
             if those:
-                self._spent.append((point if name == "spent" else "", together(those)))
+                self._spend(point if name == "spent" else "", together(those))
         silent = [child for child in self._children if child not in answers]
         if failed is not None:
             raise self._failure(answers, failed)
@@ -370,6 +376,7 @@ def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundReco
         threads=tuple(map(int, _by_block(sum, rounds, "threads"))),
         system_s=_by_block(sum, rounds, "system_s"),
         **_device_speeds(rounds),
+        power=_power(rounds, cpus),
         block_s=_by_block(max, rounds, "block_s"),
         double_block_s=_by_block(max, rounds, "double_block_s"),
         warmup_block_s=_by_block(max, rounds, "warmup_block_s"),
@@ -392,6 +399,21 @@ def _device_speeds(rounds: Sequence[RoundRecord]) -> dict[str, Any]:
             found[devices] = tuple(device for each in rounds for device in getattr(each, devices))
             found |= {name: tuple(sum(block, ()) for block in zip(*of_each[name], strict=True)) for name in names}
     return found
+
+
+def _power(rounds: Sequence[RoundRecord], places: Sequence[Hashable]) -> tuple[tuple[DevicePower, ...], ...]:
+    """The devices of all processes in each block; () if a process has none. places: its host is the first part of each.
+
+    Processes of one host read the same processor packages, so each device counts once.
+    """
+    if not all(each.power for each in rounds):
+        return ()
+    hosts = [place[0] if isinstance(place, tuple) else "" for place in places or [""] * len(rounds)]
+    merged_blocks = []
+    for block in zip(*(each.power for each in rounds), strict=True):
+        found = {(host, device.device): device for host, one in zip(hosts, block, strict=True) for device in one}
+        merged_blocks.append(tuple(found.values()))
+    return tuple(merged_blocks)
 
 
 def _alike(kind: type[Kind], records: Sequence[object]) -> list[Kind]:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 from jaxbench import discovery
 from jaxbench.catalog import targets
 from jaxbench.errors import Raised, Unsupported, UserError
-from jaxbench.machine import allocator, manifest, preparing, source
+from jaxbench.machine import allocator, manifest, power, preparing, source
 from jaxbench.machine.cores import pin_to_cores
 from jaxbench.processes.messages import Failed, Idle, Message, Ready, Request, Setup, line_of, message_of
 
@@ -74,11 +74,11 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
     if setup.platform == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
         here = setup.world.devices_here if setup.world else None
         pin_to_cores(setup.cores or here or setup.devices, setup.order)
-    preparing.HERE.begin()
+    preparing.here().begin()
     begun_s = time.perf_counter()
     from jaxbench.machine import start
 
-    preparing.HERE.listen(tunes=setup.platform != "cpu")
+    preparing.here().listen(tunes=setup.platform != "cpu")
     starts = {"import_s": time.perf_counter() - begun_s}
 
     def begin() -> State:
@@ -91,8 +91,8 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
         return make(setup, devices)
 
     def send(message: Message, **more: object) -> None:
-        more["spent"] = dataclasses.asdict(preparing.HERE.take(**starts))
-        more["spent_on_model"] = dataclasses.asdict(preparing.HERE.take_aside())
+        more["spent"] = dataclasses.asdict(preparing.here().take(**starts))
+        more["spent_on_model"] = dataclasses.asdict(preparing.here().take_aside())
         starts.clear()
         answers.write(json.dumps({**line_of(message), **more}) + "\n")
         answers.flush()
@@ -100,11 +100,11 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
     state = _attempt(begin)
     if isinstance(state, Failed):
         return send(state, source=source.HERE)
-    send(surroundings(), source=source.HERE)
+    send(surroundings(setup.platform), source=source.HERE)
     device_counts: dict[str, int] = {}
 
     def answer(line: str) -> Message:
-        preparing.HERE.begin()
+        preparing.here().begin()
         request = message_of(json.loads(line), requests)
         if setup.world and not _concerns_this_process(state, request, device_counts):
             return Idle()
@@ -128,12 +128,14 @@ def follow(stdin: TextIO) -> Iterator[str]:
         yield lines.get()
 
 
-def surroundings() -> Ready:
-    """The facts that only this process knows: the CPUs that it may use, and variables that change its speed."""
+def surroundings(platform: str) -> Ready:
+    """The facts that only this process knows: the CPUs that it may use, variables that change its speed, and what its
+    GPUs draw while nothing runs."""
     from jaxbench.machine import start
 
     cpus = tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else None
-    return Ready(cpus=cpus, environment={**manifest.environment(), **start.changed_settings})
+    environment = {**manifest.environment(), **start.changed_settings}
+    return Ready(cpus=cpus, environment=environment, idle_w=power.idle_w() if platform == "gpu" else {})
 
 
 def _concerns_this_process(state: Any, request: Request, device_counts: dict[str, int]) -> bool:

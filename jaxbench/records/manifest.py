@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 from jaxbench.records.documents import AtLeastOne, Count, JsonObject, NonNegative, Positive
-from jaxbench.records.preparation import Preparation
 
 
 class Git(TypedDict, total=False):
@@ -119,8 +118,50 @@ class Surroundings(TypedDict, total=False):
 
     cpus: list[int] | None  # that it may use
     environment: dict[str, str]
+    idle_w: dict[str, NonNegative]  # the power of each GPU before anything ran; absent where it is not known
     processes: AtLeastOne  # of a world; absent for one
     hosts: list[str]  # of each process, if there are several
+
+
+class ReleaseEntry(TypedDict, total=False):
+    """The environment of an arm of `ab` that is a release."""
+
+    asked: str  # its pins: "jax==0.10.0 flax==0.12.6"
+    environment: str  # its name in the cache
+    packages: dict[str, str]  # the version of each package
+
+
+class PreparedPoint(TypedDict, total=False):
+    """One point in one set of processes. import_s and backend_s stand at the first point of each process."""
+
+    point: str
+    set: Count
+    cache: str  # hit: all programs were loaded; miss: all were compiled; mixed; "": there were none
+    compiled: Count
+    loaded: Count
+    programs: Count  # compiled and loaded
+    import_s: NonNegative
+    backend_s: NonNegative
+    trace_s: NonNegative
+    lower_s: NonNegative
+    tune_s: NonNegative | None  # None: the compiler does not tell tuning from compiling
+    compile_s: NonNegative
+    load_s: NonNegative
+    first_run_s: NonNegative
+
+
+class Preparation(TypedDict, total=False):
+    """`preparation` in `manifest.json`: of the newest start of the run."""
+
+    started: str
+    compiled: Count  # programs, in all processes
+    loaded: Count
+    total_s: NonNegative  # wall time from the settings to the last timed step
+    preparation_s: NonNegative  # the part of it in which nothing was measured
+    again_s: NonNegative  # the expected wall time of the same command now; equal to total_s if nothing was compiled
+    kept: bool  # whether compiled programs outlive the run
+    note: str  # why they do not; "": they do
+    points: list[PreparedPoint]
 
 
 class Manifest(Machine, total=False):
@@ -140,3 +181,4 @@ class Manifest(Machine, total=False):
     target: str  # of a run that only compiles
     waiting: list[str]  # sentences about the jobs of a launch that have not ended
     apart: list[str]  # sentences about the machines of its jobs that differ
+    release: ReleaseEntry

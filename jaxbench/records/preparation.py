@@ -7,16 +7,16 @@ A worker process counts its own `Spent` for each request. The parent collects th
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
 
 from jaxbench.records.documents import Count, NonNegative
+from jaxbench.records.manifest import Preparation, PreparedPoint
 
 HIT, MISS, MIXED = "hit", "miss", "mixed"
 DIGITS = 4  # of the seconds in a manifest
+SECONDS = ("import_s", "backend_s", "trace_s", "lower_s", "tune_s", "compile_s", "load_s", "first_run_s")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,62 +40,31 @@ class Spent:
     loaded: Count = 0
 
 
-SECONDS = ("import_s", "backend_s", "trace_s", "lower_s", "tune_s", "compile_s", "load_s", "first_run_s")
-
-
 def together(spent: Sequence[Spent]) -> Spent:
     """What the processes of a group spent on one request: the longest times, and all programs."""
-    times = {name: max(getattr(each, name) or 0.0 for each in spent) for name in ("busy_s", *SECONDS)}
-    times["tune_s"] = None if any(each.tune_s is None for each in spent) else times["tune_s"]
-    return _counted(spent, times)
+    return _merged(spent, lambda seconds: max(seconds, default=0.0))
 
 
 def in_turn(spent: Sequence[Spent]) -> Spent:
     """What was spent on requests that followed each other."""
-    times = {name: sum(getattr(each, name) or 0.0 for each in spent) for name in ("busy_s", *SECONDS)}
-    times["tune_s"] = None if any(each.tune_s is None for each in spent) else times["tune_s"]
-    return _counted(spent, times)
+    return _merged(spent, sum)
 
 
-def _counted(spent: Sequence[Spent], times: dict[str, float]) -> Spent:
-    return dataclasses.replace(
-        Spent(**times),
+def _merged(spent: Sequence[Spent], merge: Callable[[Iterable[float]], float]) -> Spent:
+    tuned = [each.tune_s for each in spent if each.tune_s is not None]
+    return Spent(
+        busy_s=merge(each.busy_s for each in spent),
+        import_s=merge(each.import_s for each in spent),
+        backend_s=merge(each.backend_s for each in spent),
+        trace_s=merge(each.trace_s for each in spent),
+        lower_s=merge(each.lower_s for each in spent),
+        tune_s=None if len(tuned) < len(spent) else merge(tuned),
+        compile_s=merge(each.compile_s for each in spent),
+        load_s=merge(each.load_s for each in spent),
+        first_run_s=merge(each.first_run_s for each in spent),
         compiled=sum(each.compiled for each in spent),
         loaded=sum(each.loaded for each in spent),
     )
-
-
-class PreparedPoint(TypedDict, total=False):
-    """One point in one set of processes. import_s and backend_s stand at the first point of each process."""
-
-    point: str
-    set: Count
-    cache: str  # hit: all programs were loaded; miss: all were compiled; mixed; "": there were none
-    compiled: Count
-    loaded: Count
-    programs: Count  # compiled and loaded
-    import_s: NonNegative
-    backend_s: NonNegative
-    trace_s: NonNegative
-    lower_s: NonNegative
-    tune_s: NonNegative | None  # None: the compiler does not tell tuning from compiling
-    compile_s: NonNegative
-    load_s: NonNegative
-    first_run_s: NonNegative
-
-
-class Preparation(TypedDict, total=False):
-    """`preparation` in `manifest.json`: of the newest start of the run."""
-
-    started: str
-    compiled: Count  # programs, in all processes
-    loaded: Count
-    total_s: NonNegative  # wall time from the settings to the last timed step
-    preparation_s: NonNegative  # the part of it in which nothing was measured
-    again_s: NonNegative  # the expected wall time of the same command now; equal to total_s if nothing was compiled
-    kept: bool  # whether compiled programs outlive the run
-    note: str  # why they do not; "": they do
-    points: list[PreparedPoint]
 
 
 @dataclass

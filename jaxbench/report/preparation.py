@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from jaxbench.digits import digits
-from jaxbench.records.preparation import SECONDS, Preparation, PreparedPoint, programs_of, sentence
+from jaxbench.records.manifest import Preparation, PreparedPoint
+from jaxbench.records.preparation import SECONDS, programs_of, sentence
 from jaxbench.report.table import NUMBER, TEXT, Table, plain
 
 MOST = 200  # lines of the ledger on a page; manifest.json has all

@@ -15,6 +15,7 @@ from jaxbench.analysis import (
     arms,
     case_comparisons,
     decoding,
+    energy,
     headline,
     lever_results,
     loss_sentences,
@@ -43,8 +44,7 @@ from jaxbench.errors import present
 from jaxbench.levers import LEVERS, PART
 from jaxbench.records import identity
 from jaxbench.records.machine_profile import MachineProfile
-from jaxbench.records.manifest import Manifest
-from jaxbench.records.preparation import Preparation
+from jaxbench.records.manifest import Manifest, Preparation
 from jaxbench.records.studies import Search
 from jaxbench.report import columns, preparation, sentences, table
 from jaxbench.report.details import fold
@@ -140,6 +140,7 @@ class RunReport:
             return decoding.headlines(self.rows, self.token_times)
         # A time that is of something else than its name says is no news below the headlines, but a part of them.
         does = sentences.work(self.rows)
+        does = [*does, *energy.headlines([(row.point.point, row.energy) for row in self.rows])]
         if self.kind == TRAINING:
             return [*headline.headlines(self.rows, self.controls, self.manifest), *does]
         found = [*lever_results.headlines(self.view, self.groups), *does]
@@ -258,7 +259,10 @@ class RunReport:
             "Not supported": sentences.excused(rows, self.config),
             "Refused by the gates": sentences.refusals(rows),
             "Not measured": self.left_out,
-            "Load": sentences.load_warnings(self.manifest, self.points()),
+            "Load": [
+                *sentences.load_warnings(self.manifest, self.points()),
+                *energy.sentences([(row.point.point, row.energy) for row in self.rows]),
+            ],
             "Change during the run": sentences.changes(rows),
             "Why not 100 %": [*loss_sentences.sentences(self.waterfalls), *loss_sentences.withheld(self.withheld)],
             "What would help": loss_sentences.advice(self.waterfalls),

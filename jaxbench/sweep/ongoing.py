@@ -18,7 +18,7 @@ from jaxbench.processes import messages
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer
-from jaxbench.records.preparation import Preparation, sentence
+from jaxbench.records.preparation import sentence
 from jaxbench.sweep.job import SweepJob
 from jaxbench.sweep.plan import Placed
 from jaxbench.sweep.progress import SweepProgress
@@ -84,12 +84,6 @@ class OngoingSweep:
         if kind is None:
             self._note_preparation()
 
-    def preparation(self) -> Preparation:
-        """The ledger of this start so far, for the manifest."""
-        for workers in self.sets:
-            self.start.take(workers)
-        return self.start.preparation()
-
     def _note_preparation(self) -> None:
         preparation = self.start.preparation()
         note_preparation(self.job.run, preparation)
@@ -116,8 +110,8 @@ class OngoingSweep:
             points = self.points_of(number, names)
             self.states.begin(number, [point.point for point in points])
             lose = functools.partial(self.states.happened, Event.LOSE, number)
-            programs = self.start.variables(number)
-            self.sets.append(Workers(self.job, points, number=number, programs=programs, forks=self.forks, lose=lose))
+            how = {"programs": self.start.variables(number), "spend": self.start.spend(number)}
+            self.sets.append(Workers(self.job, points, number=number, forks=self.forks, lose=lose, **how))
 
     def end(self, *, kill: bool = False) -> None:
         """Ends the processes of all sets."""
@@ -126,7 +120,6 @@ class OngoingSweep:
 
     def end_last(self, *, kill: bool = False) -> None:
         workers = self.sets.pop()
-        self.start.take(workers)
         self.states.end(workers.number)
         workers.kill() if kill else workers.close()
 
@@ -150,7 +143,6 @@ class OngoingSweep:
             self._fail(workers, self.points[name], error)
             return None
         finally:
-            self.start.take(workers)
             if kind in MEASURES:
                 self.start.ledger.measured_s += time.monotonic() - begun_s
             self.progress.preparation = self.start.ledger.line()

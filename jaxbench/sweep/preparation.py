@@ -35,7 +35,7 @@ def prepare(sweep: OngoingSweep, names: Iterable[str]) -> None:
             _load(sweep, workers, name)
         for name in members[workers]:
             make_ready(sweep, workers, name)
-    note_workers(sweep.job.run, sweep.sets, sweep.preparation())
+    note_workers(sweep.job.run, sweep.sets, sweep.start.preparation())
 
 
 def _may_load(sweep: OngoingSweep, workers: Workers, name: str) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import shutil
 import time
 from pathlib import Path
@@ -11,10 +12,10 @@ from pathlib import Path
 from jaxbench.config import FRESH
 from jaxbench.machine import program_cache
 from jaxbench.machine.program_cache import ProgramCache
-from jaxbench.records.manifest import Machine
-from jaxbench.records.preparation import Ledger, Preparation
+from jaxbench.processes.client import Spend
+from jaxbench.records.manifest import Machine, Preparation
+from jaxbench.records.preparation import Ledger
 from jaxbench.sweep.job import SweepJob
-from jaxbench.sweep.workers import Workers
 
 FOLDER = "compiled"  # of a run with no lasting cache: the sets of a CPU share it until the run ends
 ASKED = "Compiled programs are not kept, because --config.measure.compile=fresh asks for new ones."
@@ -45,10 +46,9 @@ class Start:
     def _folder(self) -> Path:
         return self._job.run.path / FOLDER
 
-    def take(self, workers: Workers) -> None:
-        """Adds what the processes of a set have spent since the last call."""
-        for point, spent in workers.take_spent():
-            self.ledger.add(workers.number, point, spent)
+    def spend(self, number: int) -> Spend:
+        """What the processes of a set tell of what they spend."""
+        return functools.partial(self.ledger.add, number)
 
     def preparation(self) -> Preparation:
         """The ledger so far, for the manifest."""

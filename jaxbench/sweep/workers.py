@@ -16,10 +16,10 @@ from jaxbench.core.store import RunFolder, write_manifest
 from jaxbench.machine import allocator
 from jaxbench.measure import memory
 from jaxbench.measure.point import Point
-from jaxbench.processes.client import Worker, WorkerError
+from jaxbench.processes.client import Spend, Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer, Fields, Request, Setup
-from jaxbench.records.preparation import Preparation, Spent
+from jaxbench.records.manifest import Preparation
 from jaxbench.sweep.job import SweepJob
 from jaxbench.sweep.plan import Placed, groups
 
@@ -89,12 +89,13 @@ class Workers:
         programs: Mapping[str, str] | None = None,
         forks: ForkServers | None = None,
         lose: Callable[[str], None] = lambda point: None,
+        spend: Spend = lambda point, spent: None,
     ):
         """number: of the set; it is part of the names of its processes. programs: variables that say where
         its compiled programs are kept (`program_cache.variables`). forks: see `Child`. lose: told each point of a
-        process that died: what it had prepared is gone."""
+        process that died: what it had prepared is gone. spend: see `Worker`."""
         self._job, self.number, self._programs, self._forks, self._lose = job, number, programs or {}, forks, lose
-        self._spent: list[tuple[str, Spent]] = []  # of processes that have ended
+        self._spend = spend
         self._groups = groups(points)
         self._of = {point: name for name, (members, _) in self._groups.items() for point in members}
         self._died: Counter[str] = Counter()
@@ -113,9 +114,10 @@ class Workers:
             config=self._job.config,
             order=self._order(setup),
             source=self._job.source,
+            python=self._job.python,
             worker=f"session{self._job.session}/{name}{suffix}",  # new for each process: intervals compare processes
         )
-        return Worker(setup, log, self._job.followers, self._forks)
+        return Worker(setup, log, self._job.followers, self._forks, self._spend)
 
     def _order(self, setup: Setup) -> tuple[int, ...]:
         """The cores that a process takes first. One device takes another core in each set: core k mod n in set k.
@@ -140,13 +142,6 @@ class Workers:
     def surroundings(self) -> dict[str, dict[str, object]]:
         """The CPUs and variables of each process, by the name that records give it."""
         return {worker.name: worker.surroundings for worker in self._workers.values()}
-
-    def take_spent(self) -> list[tuple[str, Spent]]:
-        """What its processes have spent since the last call, by point."""
-        for worker in self._workers.values():
-            self._spent += worker.take_spent()
-        taken, self._spent = self._spent, []
-        return taken
 
     @property
     def bytes(self) -> float:
@@ -177,7 +172,6 @@ class Workers:
         try:
             return worker.ask(request)
         finally:
-            self._spent += worker.take_spent()
             worker.close()
             del self._groups[name]
 
@@ -187,7 +181,6 @@ class Workers:
             return worker.ask(request)
         except WorkerError as error:
             if not error.alive or error.stage in ("start", "model"):
-                self._spent += worker.take_spent()
                 worker.close()
                 self._died[name] += 1
                 self._workers[name] = self._start(name)

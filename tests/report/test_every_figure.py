@@ -365,9 +365,26 @@ def test_a_new_file_is_found_and_drawn(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_figures_of_a_run_are_those_of_its_kind_and_view(tmp_path: Path) -> None:
     config = {"report": {"overlay": "", "view": "zero"}}
     run = RunFolder(fabricate.run_folder(tmp_path / "zero", devices=(1,), rounds=1, config=config))
-    names = ["zero", "scaling", "waterfall", "hosts", "roofline", "profile", "search", "ranks", "blocks"]
+    names = [
+        "zero",
+        "scaling",
+        "waterfall",
+        "hosts",
+        "roofline",
+        "profile",
+        "search",
+        "ranks",
+        "blocks",
+        "clocks",
+        "energy",
+    ]
     assert list(build.figures_of(run_report.find(run))) == names
-    assert list(build.figures_of(runs.findings(tmp_path / "c", "collectives"))) == ["busbw", "alpha_beta", "blocks"]
+    assert list(build.figures_of(runs.findings(tmp_path / "c", "collectives"))) == [
+        "busbw",
+        "alpha_beta",
+        "blocks",
+        "clocks",
+    ]
 
 
 def test_an_unknown_view_in_a_runs_config_is_refused(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ class Scripted:
     def __init__(self, *, other=-1, dies=-1):
         self.other, self.dies, self.asked, self.sets = other, dies, [], []
 
-    def __call__(self, job, points, *, number=0, programs=None, forks=None, lose=None):
+    def __call__(self, job, points, *, number=0, programs=None, forks=None, lose=None, spend=None):
         self.sets.append(ScriptedSet(self, points, number, lose))
         return self.sets[-1]
 
@@ -61,9 +61,6 @@ class ScriptedSet:
         self.closed = True
 
     kill = close
-
-    def take_spent(self):
-        return []
 
     def ask(self, point, request):
         number, about = self.number, self.of[point]
@@ -285,7 +282,9 @@ class Idle:
 def test_sets_of_a_cpu_share_compiled_programs_and_those_of_an_accelerator_do_not(tmp_path, monkeypatch):
     """An accelerator's compiler tries variants: there, another choice is part of the variation between processes."""
     started = []
-    monkeypatch.setattr(workers_lib, "Worker", lambda setup, log, followers, forks: started.append(setup) or Idle())
+    monkeypatch.setattr(
+        workers_lib, "Worker", lambda setup, log, followers, forks, spend: started.append(setup) or Idle()
+    )
     facts = {"versions": {"jaxlib": "1"}, "environment": {}, "device_kind": "any"}
     job = SweepJob(run=RunFolder(tmp_path), points=planned(), config={"measure": {}}, experiment="mlp", session=0)
     for platform in ("cpu", "gpu"):

@@ -130,9 +130,6 @@ class Refusing:
 
     close = send_ahead = __init__
 
-    def take_spent(self):
-        return []
-
     def ask(self, point, request):
         raise WorkerError("no memory." if point == "p8" else "no such lever.", stage="build")
 

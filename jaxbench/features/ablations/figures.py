@@ -13,6 +13,7 @@ from jaxbench.analysis.busy import Busy
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.waterfall import (
+    CLOCK,
     CONTENTION,
     NAMES,
     RUNTIME,
@@ -34,7 +35,7 @@ WATERFALL_MOST = 3  # most strategies: more rows of panels do not fit on a page
 _LEFT: marks.Style = dict(facecolor="#e3e3e3", edgecolor="#333333", linewidth=0.8)  # the bar of the measured efficiency
 _ERROR: marks.Style = dict(linestyle="none", ecolor="black", elinewidth=0.7, capsize=1.5, capthick=0.7, zorder=4)
 # Related factors are drawn like these, but hollow.
-_KIN = {STAGE_WORK: SMALLER_BATCH, SLOWEST_PROCESS: CONTENTION, RUNTIME: CONTENTION}
+_KIN = {STAGE_WORK: SMALLER_BATCH, SLOWEST_PROCESS: CONTENTION, RUNTIME: CONTENTION, CLOCK: UNEQUAL}
 _PLACES = sorted((name for name in NAMES if name not in _KIN), key=lambda name: name == UNEQUAL)  # the newest last
 # By factor: (the number of its colour and hatch, whether it is hollow).
 _WATERFALL_STYLES = {name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) for name in NAMES}

@@ -305,7 +305,7 @@ def _priced(each: TokenForecast, prices: Sequence[Mapping[str, str]]) -> Iterato
 def _advice(line: Mapping[str, object], model: Model) -> str:
     cells = _columns([line])
     return (
-        f"{cells['devices']} ({line['provider']}), split by tensor, {line['batch']} requests: {cells['TPOT']} per token, "
-        f"TTFT {cells['TTFT']}, {cells['USD per 1M tokens']} USD per million tokens, {cells['memory']} of memory, of it "
-        f"{scaled(float(str(line['batch'])) * float(str(line['context'])) * model.place_bytes, 'B')} of cache."
+        f"{cells['devices']} ({line['provider']}), split by tensor, {line['batch']} requests: {cells['TPOT']} a token, "
+        f"TTFT {cells['TTFT']}, {cells['USD per 1M tokens']} USD per million tokens, {cells['memory']} of memory, "
+        f"of it {scaled(float(str(line['batch'])) * float(str(line['context'])) * model.place_bytes, 'B')} of cache."
     )

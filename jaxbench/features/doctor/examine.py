@@ -45,6 +45,7 @@ def examine(console: Console, *, folder: Path, seconds: float = 10.0) -> list[Do
 def questions(folder: Path, seconds: float) -> Iterator[Question]:
     """The checks in order. Other load is read before our own work starts, the clock right after work, and heat last."""
     throttled = system.throttles()  # before all work, because `heat` at the end reports the difference
+    yield "Asking NVML what will spoil the numbers", lambda: gpus.examine(system.read_host().nvidia, gpus.spoiling)
     yield "Watching other load", system.other_load
     yield "Working on every core, alone and together", speed.contention
     yield "Reading the cores and their clock", system.processor
@@ -53,7 +54,7 @@ def questions(folder: Path, seconds: float) -> Iterator[Question]:
     yield "Asking JAX for devices", lambda: [jax, *system.software(facts, manifest.versions())]
     if facts:
         yield f"Multiplying matrices ({seconds:g} s)", lambda: kernel(facts["platform"], seconds)
-    yield "Asking NVML about the GPUs", lambda: gpus.examine(system.read_host().nvidia)
+    yield "Asking NVML about the GPUs", lambda: gpus.examine(system.read_host().nvidia, gpus.at_work)
     yield "Reading the counters of heat", lambda: [system.heat(throttled, system.throttles())]
 
 

@@ -10,12 +10,14 @@ Source: NVIDIA, NVML API Reference (device queries, NVLink, P2P status, clocks e
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jaxbench.command_form import with_extra
 from jaxbench.features.doctor.finding import DoctorFinding, Result, check, good_if
+from jaxbench.records.power import POWER_LIMIT, REASONS, named
 
 # nvmlDeviceGetP2PStatus: reasons by code; 0 is on.
 _PEER = {
@@ -34,15 +36,7 @@ _WAYS = {
     40: "through host bridges of one processor",
     50: "from one processor to another",
 }
-# nvmlDeviceGetCurrentClocksEventReasons: bits that lower a clock below what the work asks for.
-_SLOWED = {
-    0x4: "the power limit",
-    0x8: "a hardware slowdown",
-    0x20: "heat (by the driver)",
-    0x40: "heat (by the hardware)",
-    0x80: "the power brake",
-}
-_POWER_LIMIT = 0x4
+_SEAT = "Seat the card again, avoid risers, and check the board's manual: some slots share lanes."
 _LINKS = 18  # the most NVLinks of a GPU
 
 
@@ -57,6 +51,8 @@ class Gpu:
       nvlinks: whether each of its NVLinks is active; (): it has none.
       limit_w, default_w: the power limit, and the one it left the factory with.
       reasons: the bits of what lowers its clocks; 0: nothing.
+      persistent: whether the driver stays loaded while nobody uses the GPU. ecc: whether its memory corrects errors.
+      others: the processes that compute on it, by id; not this one.
       peers: by other GPU, NVML's code of whether it may access that GPU's memory: 0 is yes.
       ways: by other GPU, NVML's code of the nearest common ancestor.
     """
@@ -72,13 +68,16 @@ class Gpu:
     limit_w: float | None = None
     default_w: float | None = None
     reasons: int | None = None
+    persistent: bool | None = None
+    ecc: bool | None = None
+    others: tuple[int, ...] | None = None
     peers: tuple[tuple[int, int], ...] = ()
     ways: tuple[tuple[int, int], ...] = ()
 
 
-def examine(gpus: int) -> list[DoctorFinding]:
-    """The findings on a machine with this number of NVIDIA GPUs; []: it has none. Call it right after the GPUs worked:
-    an idle GPU lowers its clocks and its link."""
+def examine(gpus: int, judge: Callable[[Sequence[Gpu]], list[DoctorFinding]]) -> list[DoctorFinding]:
+    """The findings on a machine with this number of NVIDIA GPUs; []: it has none. judge: `spoiling`, before they work,
+    or `at_work`, right after: an idle GPU lowers its clocks and its link."""
     if not gpus:
         return []
     try:
@@ -87,7 +86,7 @@ def examine(gpus: int) -> list[DoctorFinding]:
         advice = f"Install nvidia-ml-py: {with_extra('nvml')}."
         return [DoctorFinding("GPUs", "unknown", "NVML cannot be asked about the GPUs without its package.", advice)]
     try:
-        return findings(read(nvml))
+        return judge(read(nvml))
     except nvml.NVMLError as error:
         return [DoctorFinding("GPUs", "unknown", f"NVML does not answer ({error}).", "Check with nvidia-smi.")]
 
@@ -129,21 +128,73 @@ def _gpu(ask: Callable[..., Any], handles: Sequence[Any], index: int) -> Gpu:
         limit_w=limit and limit / 1e3,
         default_w=default and default / 1e3,
         reasons=ask("CurrentClocksEventReasons", mine),
+        persistent=_on(ask("PersistenceMode", mine)),
+        ecc=_on((ask("EccMode", mine) or (None,))[0]),
+        others=_others(ask("ComputeRunningProcesses", mine)),
         peers=tuple((other, code) for other, code in peers if code is not None),
         ways=tuple((other, code) for other, code in ways if code is not None),
     )
 
 
-def findings(gpus: Sequence[Gpu]) -> list[DoctorFinding]:
-    """The findings on these GPUs."""
+def _on(answer: int | None) -> bool | None:
+    return None if answer is None else bool(answer)
+
+
+def _others(processes: Sequence[Any] | None) -> tuple[int, ...] | None:
+    return None if processes is None else tuple(int(each.pid) for each in processes if each.pid != os.getpid())
+
+
+def spoiling(gpus: Sequence[Gpu]) -> list[DoctorFinding]:
+    """What will spoil the numbers of these GPUs, as far as it shows before they work."""
     several = [peers(gpus)] if len(gpus) > 1 else []
+    return [sharing(gpus), persistence(gpus), power(gpus), correction(gpus), *several, slots(gpus)]
+
+
+def at_work(gpus: Sequence[Gpu]) -> list[DoctorFinding]:
+    """What shows only while they work, or right after."""
     return [
-        *several,
-        slots(gpus),
+        generations(gpus),
         *([nvlinks(gpus)] if any(gpu.nvlinks for gpu in gpus) else []),
-        power(gpus),
         clocks(gpus),
     ]
+
+
+@check("GPU processes", "which processes use its GPUs")
+def sharing(gpus: Sequence[Gpu]) -> Result | None:
+    """Whether another process computes on a GPU. Ask while none of our own does."""
+    known = {gpu.index: gpu.others for gpu in gpus if gpu.others is not None}
+    if not known:
+        return None
+    shared = [f"GPU {index} (process {', '.join(map(str, others))})" for index, others in known.items() if others]
+    numbers = {"shared_gpus": len(shared)}
+    if not shared:
+        return "good", "No other process uses the GPUs.", "", numbers
+    advice = "Wait for it, or choose another GPU with CUDA_VISIBLE_DEVICES: two processes slow each other down."
+    return "bad", f"Another process uses {', '.join(shared)}.", advice, numbers
+
+
+@check("GPU persistence", "whether the driver of its GPUs stays loaded")
+def persistence(gpus: Sequence[Gpu]) -> Result | None:
+    """Whether the driver stays loaded: otherwise each start pays seconds for loading it, at other clocks."""
+    known = {gpu.index: gpu.persistent for gpu in gpus if gpu.persistent is not None}
+    if not known:
+        return None
+    off = [str(index) for index, on in known.items() if not on]
+    message = f"Persistence mode is off on GPU {', '.join(off)}." if off else "Persistence mode is on."
+    return good_if(not off), message, "Switch it on (nvidia-smi -pm 1).", {"without_persistence": len(off)}
+
+
+@check("GPU memory correction", "whether the memory of its GPUs corrects errors")
+def correction(gpus: Sequence[Gpu]) -> Result | None:
+    """Whether all GPUs correct errors of their memory, or none: on cards with GDDR it costs bandwidth."""
+    known = {gpu.index: gpu.ecc for gpu in gpus if gpu.ecc is not None}
+    if not known:
+        return None
+    on = sum(known.values())
+    if on in (0, len(known)):
+        return "good", f"Error correction of the memory is {'on' if on else 'off'}.", "", {"gpus_with_ecc": on}
+    message = f"Error correction is on for {on} of {len(known)} GPUs, so their bandwidths differ."
+    return "doubtful", message, "Set it alike on all of them (nvidia-smi -e).", {"gpus_with_ecc": on}
 
 
 @check("peer-to-peer", "whether its GPUs may access each other's memory")
@@ -171,23 +222,30 @@ def peers(gpus: Sequence[Gpu]) -> Result | None:
 
 @check("GPU slots", "the width of the slots of its GPUs")
 def slots(gpus: Sequence[Gpu]) -> Result | None:
-    """Whether each GPU uses all lanes of its slot and, while it works, the slot's generation."""
+    """Whether each GPU uses all lanes of its slot."""
     known = [gpu for gpu in gpus if gpu.width and gpu.slot_width]
     if not known:
         return None
     narrow = [f"GPU {g.index} uses {g.width} of {g.slot_width} lanes" for g in known if g.width != g.slot_width]
-    slow = [  # only of busy GPUs: an idle one lowers its link to save power
+    numbers = {"fewest_lanes": min(gpu.width or 0 for gpu in known)}
+    first = known[0]
+    message = f"Each GPU uses all lanes of its slot (PCIe {first.slot_generation}.0 x{first.slot_width})."
+    return good_if(not narrow), f"{'; '.join(narrow)}." if narrow else message, _SEAT, numbers
+
+
+@check("GPU slots at work", "the generation of the slots of its GPUs")
+def generations(gpus: Sequence[Gpu]) -> Result | None:
+    """Whether each busy GPU uses its slot's generation: an idle one lowers it to save power."""
+    known = [gpu for gpu in gpus if gpu.generation and gpu.slot_generation]
+    if not known:
+        return None
+    slow = [
         f"GPU {g.index} uses PCIe {g.generation}.0 of {g.slot_generation}.0 while it works"
         for g in known
-        if g.busy and g.generation and g.generation != g.slot_generation
+        if g.busy and g.generation != g.slot_generation
     ]
-    numbers = {"fewest_lanes": min(gpu.width or 0 for gpu in known)}
-    if not narrow and not slow:
-        first = known[0]
-        message = f"Each GPU uses all lanes of its slot (PCIe {first.slot_generation}.0 x{first.slot_width})."
-        return "good", message, "", numbers
-    advice = "Seat the card again, avoid risers, and check the board's manual: some slots share lanes."
-    return "doubtful", f"{'; '.join([*narrow, *slow])}.", advice, numbers
+    message = f"{'; '.join(slow)}." if slow else "No busy GPU uses less than the generation of its slot."
+    return good_if(not slow), message, _SEAT, {"slow_slots": len(slow)}
 
 
 @check("NVLink")
@@ -218,14 +276,13 @@ def power(gpus: Sequence[Gpu]) -> Result | None:
 @check("GPU clocks", "what lowers the clocks of its GPUs")
 def clocks(gpus: Sequence[Gpu]) -> Result | None:
     """Whether heat or a fault lowers a clock now. The power limit does so on every GPU that works hard."""
-    # Other bits, such as an idle GPU or a clock that somebody set, are no fault.
-    known = {gpu.index: gpu.reasons & sum(_SLOWED) for gpu in gpus if gpu.reasons is not None}
+    known = {gpu.index: gpu.reasons & sum(REASONS) for gpu in gpus if gpu.reasons is not None}
     if not known:
         return None
-    slowed = {index: [text for bit, text in _SLOWED.items() if bits & bit] for index, bits in known.items() if bits}
+    slowed = {index: named(bits) for index, bits in known.items() if bits}
     if not slowed:
         return "good", "Nothing lowers the clocks of the GPUs.", "", {"slowed_gpus": 0}
     texts = [f"GPU {index}: {', '.join(reasons)}" for index, reasons in slowed.items()]
-    state = good_if(all(bits in (0, _POWER_LIMIT) for bits in known.values()))
+    state = good_if(all(bits in (0, POWER_LIMIT) for bits in known.values()))
     advice = "Improve the cooling or the power supply until this stops."
     return state, f"Clocks are lowered: {'; '.join(texts)}.", advice, {"slowed_gpus": len(slowed)}

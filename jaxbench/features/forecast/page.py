@@ -15,6 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from jaxbench.analysis.compiled import gigabytes
+from jaxbench.catalog import power_share
 from jaxbench.core.store import write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
@@ -79,6 +80,7 @@ _PARTS = {
 }
 FILE, ADVICE_PAGE, ADVICE_CSV, ADVICE_DEFINITION = "advise.json", "advise.html", "advise.csv", "advice"
 _DAY_S, _KWH = 86400.0, 3.6e6
+_DRAWN = f"counted at {100 * power_share.TRAINING:.0f} % ({power_share.MEASURED_ON}, published in {power_share.SOURCE})"
 
 
 def _times(record: ForecastRecord) -> str:
@@ -163,7 +165,8 @@ def page_of(records: Sequence[ForecastRecord], pictures: Sequence[Picture] = (),
     exact = sum(record.basis == COMPILED and record.status == "ok" for record in records)
     of = " for this program with plain attention" if any(record.only_plain for record in records) else ""
     headlines = [
-        f"{exact} of {len(records)} forecasts are of compiled points, so their memory and bytes are exact.",
+        f"{exact} of {len(records)} forecast{'s are' if len(records) != 1 else ' is'} of compiled points, so memory "
+        "and bytes are exact.",
         "No number here is a measured time. A range reflects how far published runs were from their forecasts; 'at "
         f"least' is a lower bound{of}.",
     ]
@@ -325,6 +328,8 @@ def _page(document: Line, table: Table, brief: Table, pictures: list[Picture]) -
         sections.insert(
             0, Section("What another GPU brings, and what NVLink is worth", grown, definition=ADVICE_DEFINITION)
         )
+    if ways := document.get("gathers"):
+        sections.insert(0, Section("How often to gather parameters", ways, definition=ADVICE_DEFINITION))
     if prices := _old(document["candidates"]):
         sections.insert(0, Section("Old prices", prices, definition="prices"))
     sections.append(Section("Prices", _sources(document["candidates"]), page.Purpose.DETAIL, "prices"))
@@ -402,7 +407,7 @@ def _sources(lines: list[Line]) -> list[str]:
         dict.fromkeys(
             f"{line['device']}, {_offer(line)}: {line['price_per_device_hour']:g} {line['currency']} per device-hour "
             f"on {line['price_date']} ({line['price_source']}); "
-            + (f"{line['watts']:g} W." if line["watts"] else "power not published.")
+            + (f"{line['watts']:g} W, {_DRAWN}." if line["watts"] else "power not published.")
             for line in lines
         )
     )

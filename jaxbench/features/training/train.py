@@ -249,7 +249,7 @@ def _print_start(
 
 
 def _print_end(console: Console, result: TrainResult, plan: Plan) -> None:
-    score = f"test {plan.metric} {shown(result.score)} after {result.epoch} epochs"
+    score = f"test {plan.metric} {shown(result.score)} after {result.epoch} epoch{'s' * (result.epoch != 1)}"
     if result.stopped_by:
         text = f"stopped by {result.stopped_by} after step {result.step}; it is saved, and the same command continues."
     elif result.reached:
@@ -268,7 +268,7 @@ def take(setup: Setup, console: Console, role: ProcessRole) -> TrainResult:
     """Starts the devices and trains. Raises UserError."""
     train = present(setup.train)
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    preparing.HERE.listen(tunes=setup.platform != "cpu")
+    preparing.here().listen(tunes=setup.platform != "cpu")
     programs, note = programs_of(str(setup.config.get("measure", {}).get("compile", CACHED)), setup.machine)
     if programs is not None:
         keep_programs(str(programs.begin(0)))
@@ -300,7 +300,7 @@ def _note_preparation(folder: Path, *, started: str, note: str) -> None:
     else:
         total_s = sum(account.ns.values()) / 1e9
         found.measured_s = total_s - sum(account.ns[kind] for kind in PREPARES) / 1e9
-    found.add(0, "training", preparing.HERE.take())
+    found.add(0, "training", preparing.here().take())
     manifest = {
         **RunFolder(folder).manifest(),
         "preparation": found.to_json(started=started, total_s=total_s, note=note),

@@ -49,7 +49,7 @@ def draw_blocks(run: RunReport) -> Figure | None:
         return None
     longest = {point.point for point in sorted(measured, key=_step_s, reverse=True)[:POINTS]}  # they decide headlines
     points = [point for point in measured if point.point in longest]
-    times = [_time(each) for point in points for each in point.every_round]
+    times = [at_s(each) for point in points for each in point.every_round]
     start, apart = min(times), APART * max(1.0, max(times) - min(times))
     processes = sorted({_process(each) for point in points for each in point.every_round})
     sheet, drawn = Sheet(), dict[Kind, list[tuple[float, float]]]()
@@ -59,7 +59,7 @@ def draw_blocks(run: RunReport) -> Figure | None:
         for each in point.every_round:
             colour = COLOURS[processes.index(_process(each)) % len(COLOURS)]
             inside = "x" if gates.why_contended(point, each) else "o"
-            blocks = [(_time(each) - start + apart * n, *at) for n, at in enumerate(_deviations(each, _step_s(point)))]
+            blocks = [(at_s(each) - start + apart * n, *at) for n, at in enumerate(_deviations(each, _step_s(point)))]
             for kind, at in _strip(blocks, place, colour, inside):
                 drawn.setdefault(kind, []).append(at)
     # One collection for all marks of a kind: with one for each mark this figure took a quarter of a report's time.
@@ -125,7 +125,7 @@ def _step_s(point: MeasuredPoint) -> float:
     return float(np.median([seconds / each.steps for each in point.rounds for seconds in each.block_s]))
 
 
-def _time(each: RoundRecord) -> float:
+def at_s(each: RoundRecord) -> float:
     """When the round was recorded, in seconds since the epoch; the round's number if its record has no time."""
     try:
         return datetime.fromisoformat(each.time).timestamp()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import math
@@ -101,6 +102,9 @@ def test_every_question_is_asked_and_none_raises(monkeypatch: pytest.MonkeyPatch
 ANSWERS = json.loads((Path(__file__).parent / "nvml_answers.json").read_text())
 
 
+UNASKED = {"GPU processes", "GPU persistence", "GPU memory correction"}  # these answers do not have them
+
+
 class NVMLError(Exception):
     pass
 
@@ -144,19 +148,20 @@ def found(name: str) -> dict[str, DoctorFinding]:
     nvml = Answers(name)
     read = gpus.read(nvml)
     assert not nvml.open
-    return by_name(gpus.findings(read))
+    return by_name([*gpus.spoiling(read), *gpus.at_work(read)])
 
 
 def test_a_rented_machine_shows_what_slows_it_down() -> None:
     seen = found("rented")
-    assert set(seen) == {"peer-to-peer", "GPU slots", "GPU power", "GPU clocks"}  # it has no NVLink
-    assert all(each.state == "doubtful" and each.advice for each in seen.values())
+    known = {name for name, each in seen.items() if each.state != "unknown"}
+    assert known == {"peer-to-peer", "GPU slots", "GPU slots at work", "GPU power", "GPU clocks"}  # it has no NVLink
+    assert all(seen[name].state == "doubtful" and seen[name].advice for name in known)
     peer = seen["peer-to-peer"]
     assert peer.numbers == {"pairs": 6, "pairs_without_peer_to_peer": 6}
     assert "off between GPUs 0 and 1 and 5 more pairs, which are connected through a host bridge" in peer.message
     assert "these GPUs do not support it" in peer.message and "memory of the host" in peer.message
-    slots = seen["GPU slots"].message
-    assert "GPU 1 uses 8 of 16 lanes" in slots
+    assert seen["GPU slots"].message == "GPU 1 uses 8 of 16 lanes."
+    slots = seen["GPU slots at work"].message
     assert "GPU 2 uses PCIe 3.0 of 4.0 while it works" in slots
     assert "GPU 3" not in slots  # it is idle, and an idle GPU lowers its generation
     assert seen["GPU power"].message == "Power limits below the default: GPU 2 300 of 450 W."
@@ -170,35 +175,50 @@ def test_a_bridge_with_a_dead_link_is_named_and_a_power_limit_at_work_is_normal(
     assert seen["NVLink"].state == "doubtful"
     assert seen["NVLink"].message == "Inactive: 1 of 4 NVLinks of GPU 0."
     assert seen["NVLink"].numbers == {"nvlinks": 8, "inactive_nvlinks": 1}
-    assert {name for name, each in seen.items() if each.state == "good"} == set(seen) - {"NVLink"}
+    assert {name for name, each in seen.items() if each.state == "good"} == set(seen) - {"NVLink"} - UNASKED
     assert "Peer-to-peer is on between all 2 GPUs" in seen["peer-to-peer"].message
     assert "PCIe 4.0 x16" in seen["GPU slots"].message
 
 
 def test_a_gpu_that_answers_nothing_is_unknown_and_nothing_fails() -> None:
     silent = [gpus.Gpu(index=0, name="one"), gpus.Gpu(index=1, name="two")]
-    seen = by_name(gpus.findings(silent))
-    assert {name: each.state for name, each in seen.items()} == {
-        "peer-to-peer": "unknown", "GPU slots": "unknown", "GPU power": "unknown", "GPU clocks": "unknown",
-    }  # fmt: skip
+    seen = [*gpus.spoiling(silent), *gpus.at_work(silent)]
+    assert [each.name for each in seen[:3]] == ["GPU processes", "GPU persistence", "GPU power"], (
+        "what spoils all first"
+    )
+    assert len(seen) == 8 and all(each.state == "unknown" for each in seen)
+
+
+def test_another_process_persistence_and_memory_correction_are_named() -> None:
+    spoilt = [
+        gpus.Gpu(index=0, name="one", others=(77,), persistent=False, ecc=True),
+        gpus.Gpu(index=1, name="two", others=(), persistent=True, ecc=False),
+    ]
+    seen = by_name(gpus.spoiling(spoilt))
+    assert seen["GPU processes"].message == "Another process uses GPU 0 (process 77)."
+    assert not examine.ok([seen["GPU processes"]])
+    assert seen["GPU persistence"].message == "Persistence mode is off on GPU 0."
+    assert "on for 1 of 2 GPUs" in seen["GPU memory correction"].message
+    alike = [dataclasses.replace(each, others=(), persistent=True, ecc=True) for each in spoilt]
+    assert all(each.state in ("good", "unknown") for each in gpus.spoiling(alike))
 
 
 def test_a_function_that_an_older_package_lacks_is_an_answer_not_given() -> None:
     (seen,) = (
-        each for each in gpus.findings(gpus.read(Answers("rented", absent="nvmlDeviceGetCurrentClocksEventReasons")))
+        each for each in gpus.at_work(gpus.read(Answers("rented", absent="nvmlDeviceGetCurrentClocksEventReasons")))
         if each.state == "unknown"
     )  # fmt: skip
     assert seen.name == "GPU clocks"
 
 
 def test_a_machine_without_gpus_is_not_asked_and_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert gpus.examine(0) == []
+    assert gpus.examine(0, gpus.spoiling) == []
 
     def missing(name: str) -> None:
         raise ImportError(name)
 
     monkeypatch.setattr(gpus.importlib, "import_module", missing)
-    (finding,) = gpus.examine(2)
+    (finding,) = gpus.examine(2, gpus.spoiling)
     assert finding.state == "unknown" and "nvml" in finding.advice
     assert examine.ok([finding])
 
@@ -207,5 +227,5 @@ def test_a_driver_that_does_not_answer_is_unknown(monkeypatch: pytest.MonkeyPatc
     nvml = Answers("bridged")
     monkeypatch.setattr(nvml, "nvmlInit", lambda: nvml.nvmlDeviceGetUnknown())
     monkeypatch.setattr(gpus.importlib, "import_module", lambda name: nvml)
-    (finding,) = gpus.examine(2)
+    (finding,) = gpus.examine(2, gpus.spoiling)
     assert finding.state == "unknown" and "NVML does not answer (Not Supported)" in finding.message

@@ -47,7 +47,7 @@ def test_a_case_worked_by_hand():
     assert each.steps == 100
     assert each.seconds == pytest.approx((180.0, 360.0))
     assert each.cost == pytest.approx((0.8, 1.6))  # 8 devices, 180 and 360 s, 2 USD in 3600 s
-    assert each.joules == pytest.approx((1_008_000, 2_016_000))
+    assert each.joules == pytest.approx((0.76 * 1_008_000, 0.76 * 2_016_000))
     assert each.examples_per_money == pytest.approx((4000, 2000))
     assert each.meets == "perhaps"
     assert each.at == pytest.approx((360.0, 1.6))
