@@ -2,7 +2,8 @@
 """The time of a token on hardware that is absent: a bound from peaks, a forecast, and its band. Works without jax.
 
     bound    = B S kv / (n BW) + max(2 B P / (n F), W / (n BW))
-    forecast = the same with the share of the bandwidth that programs reach, + (2 L + 1) (alpha + 2 (n-1)/n B d b / beta)
+    forecast = the same at the share of the bandwidth that programs reach
+               + (2 L + 1) (alpha + 2 (n-1)/n B d b / beta)
                + L starts
 
 B requests, S places, kv bytes of a place, n devices of tensor parallelism, P parameters of products and W their bytes,
