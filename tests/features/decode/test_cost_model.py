@@ -13,7 +13,8 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
-from jaxbench.catalog import hardware, rows
+from jaxbench.catalog import hardware
+from jaxbench.catalog import published as published_tables
 from jaxbench.errors import UserError, present
 from jaxbench.features.decode import absent, cost_model
 from jaxbench.features.decode.cost_model import Model, TokenForecast
@@ -22,7 +23,7 @@ from jaxbench.features.decode.cost_model import Model, TokenForecast
 def published(name: str) -> list[tuple[float, TokenForecast]]:
     """(the measured seconds of a token, its forecast) of each row."""
     found = []
-    for row in rows(f"published/{name}.csv"):
+    for row in published_tables.read(name).frame.astype(str).to_dict("records"):
         layers, width, heads, head = (int(row[each]) for each in ("layers", "width", "kv_heads", "head_width"))
         model = Model(
             products=float(row["products"]),
@@ -53,7 +54,12 @@ def test_plain_programs_are_forecast_within_the_goals() -> None:
 def test_no_published_time_beats_the_bound_or_does_not_fit(name: str) -> None:
     for measured, made in published(name):
         assert made.bound_s <= measured
-        assert made.fits, (name, made)
+        # An engine queues what does not fit: one row has more requests than its devices can hold.
+        assert made.fits or made.needed_bytes > made.memory_bytes / (1 - cost_model.RESERVED), (name, made)
+
+
+def test_engines_on_tpus_are_within_their_wide_band() -> None:
+    assert all(made.low_s <= measured <= made.high_s for measured, made in published("decode_sglang_jax"))
 
 
 def composed(**changes: object) -> ConfigDict:
