@@ -12,14 +12,21 @@ from rich.console import Console
 
 from jaxbench.verbs import FLAGS, Verb
 
+_OF_TOKENS = ("tpot", "ttft", "context")  # flags of an experiment that generates
+
 flags.DEFINE_string("tokens", None, "advise: how many tokens the training sees: 1e12.")
 flags.DEFINE_string("examples", None, "advise: how many examples the training sees, such as images: 1.2e8.")
 flags.DEFINE_string("deadline", None, "advise: how long the training may take: 36h, 14d or 2w.")
+flags.DEFINE_string("tpot", None, "advise decode: the longest time of a token: 50ms.")
+flags.DEFINE_string("ttft", None, "advise decode: the longest time to the first token: 1s.")
+flags.DEFINE_string("context", None, "advise decode: places of a request's cache: 8192.")
 flags.DEFINE_string("prices", None, "advise: a CSV file of prices that replaces the catalogue's.")
 
 
 def prepare(config: ConfigDict) -> None:
     """The defaults: weak scaling. A model of blocks shards its state and recomputes its blocks."""
+    if config.get("measures") == "decode":
+        return
     if "scaling" in config:
         config.scaling = "weak"
     # "jit_auto" is the default: whoever chose another strategy keeps it.
@@ -32,9 +39,9 @@ VERB = Verb(
     help="which accelerators for a training: what fits, time, cost and energy",
     group="absent hardware",
     details="advise takes --tokens=1e12 or --examples=1e8, --deadline=14d, --prices=FILE, --targets=h100,v5p and "
-    "--counts=8..256.",
+    "--counts=8..256; for decode --tpot=50ms, --ttft=1s and --context=8192.",
     argument="experiment",
-    flags=("preset", "workdir", "tokens", "examples", "deadline", "prices", "targets", "counts"),
+    flags=("preset", "workdir", "tokens", "examples", "deadline", "prices", "targets", "counts", *_OF_TOKENS),
     configured=True,
     refused=("cases", "targets"),
     prepare=prepare,
@@ -47,6 +54,11 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    if FLAGS.config.get("measures") == "decode":
+        from jaxbench.features.decode import absent
+
+        texts = {name: FLAGS[name].value for name in ("tpot", "ttft", "context", "prices", "targets")}
+        return 0 if absent.advise(FLAGS.config, texts, workdir, console) else 1
     from jaxbench.features.forecast import advise_command, page
 
     (experiment,) = arguments

@@ -16,7 +16,7 @@ flags.DEFINE_string("link", None, "forecast: the link between hosts, 1gbit or 30
 
 
 def prepare(config: ConfigDict) -> None:
-    if "weak" in str(config.get("scaling", "")):
+    if "weak" in str(config.get("scaling", "")) and config.get("measures") != "decode":
         config.scaling = "weak"  # what people ask of a machine that they do not have; both would compile twice as much
 
 
@@ -41,6 +41,10 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
+    if FLAGS.config.get("measures") == "decode":
+        from jaxbench.features.decode import absent
+
+        return 0 if absent.forecast(FLAGS.config, FLAGS.targets, workdir, console) else 1
     from jaxbench.features.forecast import forecast_command, page
 
     (experiment,) = arguments

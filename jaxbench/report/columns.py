@@ -22,6 +22,7 @@ from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.statistics.timing import wall_s
 
 T, L, C, D = Kind.TRAINING, Kind.LEVERS, Kind.CASES, Kind.DECODE
+MEASURED = T | L | C | D
 ID, QUALITY = Position.IDENTITY, Position.QUALITY
 _Shown = partial(Column, csv=False)  # only in tables for people: the file has its value in other columns
 _VERDICTS = {"cannot tell": "unchecked", "faster": "ok"}
@@ -94,6 +95,10 @@ def _measured_s(row: Row) -> float | None:
 def _load(name: str) -> Get:
     """One number of the load of a point."""
     return lambda row: getattr(gates.load_of(row.point), name)
+
+
+def _samples(row: Row) -> int | None:
+    return row.timing.samples or None
 
 
 def _devices(row: Row) -> str:
@@ -176,9 +181,7 @@ COLUMNS: tuple[Column, ...] = (
         _Shown("where", _place, on=C, kind=TEXT, part=ID, terminal=ALWAYS),
         _Shown("size", _size, on=C, part=ID, terminal=ALWAYS),
     ),
-    _Shown(
-        "state", "state", on=T | L | C | D, kind=TEXT, style=str, part=QUALITY, terminal=ALWAYS, definition="verdicts"
-    ),
+    _Shown("state", "state", on=MEASURED, kind=TEXT, style=str, part=QUALITY, terminal=ALWAYS, definition="verdicts"),
     *_defined_in(
         "time-per-step",
         _Shown("time per call", "timing.step_s", table.short_time, short="per call", on=C, terminal=ALWAYS, interval=2),
@@ -197,14 +200,7 @@ COLUMNS: tuple[Column, ...] = (
             terminal=ALWAYS,
             interval=2,
         ),
-        Column(
-            "samples",
-            lambda row: row.timing.samples or None,
-            unit="1",
-            heading="blocks",
-            on=T | L | C | D,
-            part=QUALITY,
-        ),
+        Column("samples", _samples, unit="1", heading="blocks", on=MEASURED, part=QUALITY),
     ),
     *_defined_in(
         "throughput",
@@ -275,14 +271,7 @@ COLUMNS: tuple[Column, ...] = (
         "time-per-step",
         Column("step_s_p95", "timing.step_s_p95", unit="s"),
         Column(
-            "step_s_cv",
-            "timing.step_s_cv",
-            _percent,
-            unit="1",
-            heading="CV, %",
-            on=T | L | C | D,
-            part=QUALITY,
-            terminal=1,
+            "step_s_cv", "timing.step_s_cv", _percent, unit="1", heading="CV, %", on=MEASURED, part=QUALITY, terminal=1
         ),
     ),
     *_defined_in(

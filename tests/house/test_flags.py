@@ -23,7 +23,8 @@ FLAGS = {"preset", "workdir", "dry_run", "target", "from", "template", "run", "c
     "a", "b", "across", "metric", "margin", "budget_s", "name", "card", "share_machine", "elastic", "fault_timeout",
     "nodes", "devices", "processes_per_node", "minutes", "options",
     "targets", "counts", "depths", "link",
-    "export", "for", "tokens", "examples", "deadline", "prices", "price_per_hour", "docs", "clear",
+    "export", "for", "tokens", "examples", "deadline", "prices", "tpot", "ttft", "context", "price_per_hour", "docs",
+    "clear",
     "coordinator", "processes", "process", "to",
     "against", "probes",
 }  # fmt: skip

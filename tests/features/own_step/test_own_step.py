@@ -53,6 +53,13 @@ def test_public_trainers_run_unchanged_and_agree_with_one_device(name, tmp_path,
     assert record.facts["state_bytes"] > 4 * record.passport.parameters
 
 
+def test_a_generation_step_has_its_cache_in_its_state(tmp_path, monkeypatch):
+    found, record = checks(loaded("generation"), tmp_path, monkeypatch, timed=3)
+    assert all(check.ok for check in found.values()), found
+    assert record.unit == "tokens"
+    assert [each.elements for each in record.passport.collectives] == [0]  # only the metric is summed
+
+
 @pytest.mark.parametrize("case", broken.RIGHT)
 def test_accepted_forms_of_a_step(case, tmp_path, monkeypatch):
     found, _ = checks(broken.workload(broken.RIGHT[case]), tmp_path, monkeypatch, timed=3)
