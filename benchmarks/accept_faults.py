@@ -5,7 +5,7 @@
 - bit: a flipped bit in the result of a probe.
 - quota: two processes, one in a control group with a quarter of a core (Linux, root).
 - software: three processes, one with other flags of XLA.
-- link: two network namespaces, first with a free link, then, with that result as the card, with `tc` at 200 Mbit/s (root).
+- link: two network namespaces, first with a free link, then at 200 Mbit/s by `tc`, against the first result (root).
 
 Run: python -m benchmarks.accept_faults [--only=bit,quota] [--repeats=20]
 Writes docs/figures/accept/faults.json. Exit code 1 if a fault was not found, or if more than one repeat failed.
