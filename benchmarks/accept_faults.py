@@ -5,7 +5,7 @@
 - bit: a flipped bit in the result of a probe.
 - quota: two processes, one in a control group with a quarter of a core (Linux, root).
 - software: three processes, one with other flags of XLA.
-- link: two network namespaces, first with a free link, whose result is the card, then with `tc` at 200 Mbit/s (root).
+- link: two network namespaces, first with a free link, then at 200 Mbit/s by `tc`, against the first result (root).
 
 Run: python -m benchmarks.accept_faults [--only=bit,quota] [--repeats=20]
 Writes docs/figures/accept/faults.json. Exit code 1 if a fault was not found, or if more than one repeat failed.
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -66,7 +67,8 @@ def test(folder: Path, words: Sequence[str], before: Sequence[Sequence[str]] = (
 
 
 def shown(fault: str, found: bool, *tests: Acceptance) -> Shown:
-    named = tests[-1].sentences[0] if tests[-1].sentences else ""
+    # Without the temporary folder of the card.
+    named = re.sub(r"/\S*/free/", "free/", tests[-1].sentences[0]) if tests[-1].sentences else ""
     return Shown(fault, found, tuple(each.exit_code for each in tests), named)
 
 
