@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from jaxbench.analysis.run_rows import Row
 from jaxbench.records.power import DevicePower
 from jaxbench.report.drawing import marks
-from jaxbench.report.drawing.axes import entitle, log_axis
+from jaxbench.report.drawing.axes import entitle, log_axis, plain
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import COLOURS, GREY
 from jaxbench.report.figures.rounds import at_s
@@ -70,8 +70,8 @@ def draw_energy(run: RunReport) -> Figure | None:
             axes.plot([at, at], [energy.lo, energy.hi], color=colour, linewidth=0.8)
         text = f"{row.point.devices} dev, batch {row.point.global_batch}"
         axes.annotate(text, (at, energy.value), xytext=(4, 2), textcoords="offset points", fontsize=6, color=GREY)
-    log_axis(axes, "x")
-    log_axis(axes, "y")
+    log_axis(axes, "x", show=plain)
+    log_axis(axes, "y", show=plain)
     entitle(axes, "joules per example", x="seconds per example")
     handles = [marks.handle(number, short(kind)) for number, kind in enumerate(kinds)] if len(kinds) > 1 else []
     source = rows[0].energy.source
