@@ -5,7 +5,7 @@
 VENV ?= .venv
 JOBS ?= logical
 unlocked := wandb mlflow
-known_extras := cuda12 cuda13 tpu target-tpu target-cuda slurm ray tensorboard nvml mimalloc adapters wandb mlflow dev
+known_extras := cuda12 cuda13 tpu target-tpu target-cuda slurm ray tensorboard nvml mimalloc adapters docs wandb mlflow dev
 
 comma := ,
 extras := $(subst $(comma), ,$(EXTRAS))
@@ -19,7 +19,7 @@ develop := $(subst /.installed-run,/.installed-dev,$(runtime))
 
 # Values are taken literally, $$ included, and reach the shell as "$$NAME" through the environment: no character in them is
 # special to make or to the shell.
-variables := A ACROSS ARGS B CARD DOCS ENGINE EXP FILTER FROM ID K LAUNCH NAME OF PRESET QUARTER RUN TABLE TARGET WORKDIR
+variables := A ACROSS AGAINST ARGS B CARD DEVICES DOCS ENGINE EXP FILTER FROM ID K LAUNCH MARGIN NAME NODES OF PRESET PROBES QUARTER RUN TABLE TARGET TO WORKDIR
 $(foreach name,$(variables),$(if $(filter-out undefined,$(origin $(name))),$(eval override $(name) := $$(value $(name)))))
 export $(variables) JOBS PYTHON VENV
 export VARIABLES := $(variables) JOBS PYTHON VENV
@@ -28,7 +28,7 @@ pytest = exec "$$VENV/bin/python" -c "$$WITH_ARGS" pytest --numprocesses="$$JOBS
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare ab audit calibrate baseline check card cards repro doctor cache list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
+.PHONY: run forecast advise try train launch new machine first-run paper gallery report figures compare site ab bisect audit calibrate baseline check card cards repro doctor accept cache list env test test-all test-cluster test-targets test-trackers lint peers lock clean ci help need-exp need-engine need-run need-name need-table need-id
 
 run: need-exp $(runtime)  ## measure how EXP scales: make run EXP=cnn, or EXP=path/to/mine.py
 	@$(app) run "$$EXP" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -69,8 +69,11 @@ report: need-run $(runtime)  ## rebuild the figures and pages of a run: make rep
 compare: $(runtime)  ## is run B faster than A, slower, the same, or is that inconclusive? make compare A=results/x B=results/y
 	@$(app) compare --a="$$A" --b="$$B" $(if $(ACROSS),--across="$$ACROSS") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-ab: need-exp $(runtime)  ## measure A and B in turns until that question is answered: make ab EXP=cnn A="--config.strategy=pmap" B="--config.strategy=jit_auto", or A=ref:main B=ref:HEAD
+ab: need-exp $(runtime)  ## measure A and B in turns until that question is answered: make ab EXP=cnn A="--config.strategy=pmap" B="--config.strategy=jit_auto", or A=ref:main B=ref:HEAD, or A=jax==0.10.0 B=jax==0.10.2
 	@$(app) ab "$$EXP" --a="$$A" --b="$$B" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
+
+bisect: $(runtime)  ## the first slow version of two releases or commits: make bisect EXP=gpt FROM=jax==0.9.0 TO=jax==0.10.2, or RUN="python my_script.py" FROM=ref:v1 TO=ref:main
+	@$(app) bisect $(if $(EXP),"$$EXP") $(if $(RUN),--run="$$RUN") --from="$$FROM" --to="$$TO" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 audit: need-table $(runtime)  ## do the printed numbers of a table of training results agree? make audit TABLE=results.csv ARGS="seq_len=4096 device=H100"
 	@$(app) audit "$$TABLE" $(if $(WORKDIR),--workdir="$$WORKDIR")
@@ -93,11 +96,18 @@ cards: $(runtime)  ## show all cards as one table and one figure: make cards FIL
 repro: $(runtime)  ## measure a card again: is the result within 20 %? make repro CARD=cards/....json
 	@$(app) repro --card="$$CARD" $(if $(WORKDIR),--workdir="$$WORKDIR")
 
+site: $(develop)  ## build the documentation with search as site/, which works without a network; fails for a link that leads nowhere
+	@"$$VENV/bin/python" -m mkdocs build --strict --quiet
+	@echo "Open site/index.html"
+
 figures: $(develop)  ## draw every committed figure again from its records, and say which can be read without their page
 	@exec "$$VENV/bin/python" -c "$$WITH_ARGS" benchmarks.figures --draw
 
 doctor: $(runtime)  ## is this machine fit to measure on?
 	@$(app) doctor
+
+accept: $(runtime)  ## is this rented machine as it should be? make accept [AGAINST=card:old/accept.json] [MARGIN=5%]; with ENGINE=slurm NODES=16 DEVICES=gpu:8: each host of a job
+	@$(if $(ENGINE),$(app) launch "$$ENGINE" $(if $(NODES),--nodes="$$NODES") $(if $(DEVICES),--devices="$$DEVICES") $(if $(WORKDIR),--workdir="$$WORKDIR") -- accept,$(app) accept $(if $(WORKDIR),--workdir="$$WORKDIR")) $(if $(MARGIN),--margin="$$MARGIN") $(if $(AGAINST),--against="$$AGAINST") $(if $(PROBES),--probes="$$PROBES")
 
 cache: $(runtime)  ## show the compiled programs that are kept; ARGS=--clear removes them
 	@$(app) cache
@@ -141,7 +151,7 @@ lock:  ## pin every dependency again (needs uv); ARGS=--upgrade takes the newest
 	  $(ARGS) --output-file requirements.lock pyproject.toml
 
 clean:  ## remove caches and builds; keep the environment and results/
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name '.venv*' -prune -o -name results -prune -o -type d -name __pycache__ -exec rm -rf {} +
 
 ci:  ## run everything that continuous integration runs
@@ -150,7 +160,7 @@ ci:  ## run everything that continuous integration runs
 help:  ## this list
 	@echo "make run EXP=cnn [PRESET=auto|smoke|paper] [WORKDIR=dir] [ARGS=\"--config.a.b=v ...\"]"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
-	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|slurm|ray|tensorboard|wandb|mlflow|nvml|mimalloc|adapters, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
+	@echo "Settings: EXTRAS=cuda12|cuda13|tpu|target-tpu|target-cuda|slurm|ray|tensorboard|wandb|mlflow|nvml|mimalloc|adapters|docs, VENV=.venv, PYTHON=python3.x, JOBS=n (processes of make test)"
 	@echo "Under make any non-zero exit code becomes 2; in CI call jaxbench directly."
 
 need-exp:

@@ -113,7 +113,10 @@ def launch_of(verb: str) -> Position | None:
 
 
 def launched(launch: Position, verb: str, arguments: list[str], workdir: Path, console: Console) -> int:
-    """`run` or `train` as one process of a launch."""
+    """A verb as one process of a launch."""
+    module = verbs.load(verb)
+    if hasattr(module, "launched"):  # it has a protocol of its own: the others measure an experiment together
+        return int(module.launched(launch, workdir, console, lambda: alone(verb, arguments, workdir, launch.address)))
     from jaxbench.processes.launch import facts, take_part
     from jaxbench.processes.messages import HostFacts
     from jaxbench.sweep import run as runner

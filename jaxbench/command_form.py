@@ -15,7 +15,7 @@ from jaxbench import discovery
 
 FORM = "JAXBENCH_FORM"  # "make" in the processes that the Makefile starts
 # The Makefile's variable for a flag, and for the argument of a verb.
-VARIABLES = {name: name.upper() for name in "preset workdir from run a b across name card docs".split()}
+VARIABLES = {name: name.upper() for name in "preset workdir from to run a b across name card docs".split()}
 VARIABLES["targets"] = "TARGET"
 ARGUMENTS = {"paper": "ID", "launch": "ENGINE"}  # of all other verbs with an argument: EXP
 LAUNCH = ("--nodes", "--devices", "--processes_per_node", "--minutes", "--options")  # go into LAUNCH, others into ARGS
@@ -44,7 +44,7 @@ def as_typed(text: str) -> str:
         return text
     # Only known words are arguments: in "run jaxbench calibrate first", the last word is English.
     known = "|".join((*discovery.experiments(), "EXPERIMENT", r"[a-z]+\d{4}", "slurm", "mpi", "k8s", "ray"))
-    word = rf"{_FLAG}|-- (?:run|train)|(?:[\w./-]+\.py|{known})(?![\w-])"
+    word = rf"{_FLAG}|-- (?:run|train|accept)|(?:[\w./-]+\.py|{known})(?![\w-])"
     verb = "|".join(verbs())
     text = re.sub(rf"\bjaxbench ({verb})(?![\w-])((?: (?:{word}))*)", lambda m: _make(m[1], m[2], word), text)
     text = re.sub(rf"\badd ({_FLAG})", lambda found: f"add {_variables([found[1]])}", text)

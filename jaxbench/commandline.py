@@ -38,10 +38,13 @@ def parse(argv: list[str]) -> list[str]:
     Returns argv without its flags; their values are in flags.FLAGS. Raises UserError.
     """
     argv, after = _split(argv)
+    argv = [*argv[:2], *map(_as_flag, argv[2:])] if argv[1:2] == ["launch"] else argv
     if any(re.fullmatch("-h|--?help(full|short|xml)?", word) for word in argv):
         argv = [argv[0], "help", *[word for word in argv[1:] if not word.startswith("-")][:1]]
     if "--version" in argv:
         argv = [argv[0], "version"]
+    if completion := [word for word in argv if re.match(r"--install[-_]completion(=|$)", word)]:
+        argv = [argv[0], "install-completion", *filter(None, [completion[0].partition("=")[2]])]
     try:
         # Only known flags, because those of --config are defined by the experiment, which the verb's argument names.
         name, *rest = _parsed(argv, known_only=True)[1:] or ["help"]
@@ -60,7 +63,7 @@ def parse(argv: list[str]) -> list[str]:
             run = RunFolder(Path(flags.FLAGS.run or "."))
             recorded = run.config() if (run.path / CONFIG).is_file() else {}
             _define(config_lib.look(recorded), argv, flags.FLAGS)
-        elif verb.configured:
+        elif verb.configured and arguments:
             _define_config(name, verb, arguments[0], argv)
         return [*_parsed(argv), *after]
     except flags.Error as error:
@@ -71,6 +74,14 @@ def _split(argv: list[str]) -> tuple[list[str], list[str]]:
     """(the words before the first "--", the words after it). The latter are the command that `launch` starts."""
     at = argv.index("--") if "--" in argv else len(argv)
     return argv[:at], argv[at + 1 :]
+
+
+def _as_flag(word: str) -> str:
+    """A variable of make before the "--" of launch as its flag or argument, such as ENGINE=slurm NODES=16."""
+    name, equals, value = word.partition("=")
+    if not equals or name not in ("ENGINE", *(flag.upper() for flag in VERBS["launch"].flags)):
+        return word
+    return value if name == "ENGINE" else f"--{name.lower()}={value}"
 
 
 def check_command(words: list[str]) -> None:

@@ -132,16 +132,21 @@ def preset_path(name_or_path: str) -> Path:
     return _find("preset", name_or_path, presets())
 
 
+def source_files(name_or_path: str) -> list[Path]:
+    """The experiment's file and every module that it loads and that is not installed. Raises UserError."""
+    path = experiment_path(name_or_path)
+    module = load_experiment(name_or_path)
+    with _siblings_importable(path):
+        return sources(path, module, experiments())
+
+
 def digest(name_or_path: str) -> str:
     """The sha256 of the experiment's file. If it loads modules that are not installed, the sha256 of all their hashes.
 
     So an imported model counts as a part of the experiment. `sources` finds the modules. jaxbench's own
     modules are in the manifest's `source_sha256`. Raises UserError.
     """
-    path = experiment_path(name_or_path)
-    module = load_experiment(name_or_path)
-    with _siblings_importable(path):
-        files = sources(path, module, experiments())
+    files = source_files(name_or_path)
     digests = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
     return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
 

@@ -32,7 +32,11 @@ _PRODUCTS = (*_QKV, "out_proj", "mlpwi", "mlpwo")  # results of products with we
 ACTIVATIONS = ("decoder_layer_input", *_QKV, ATTENTION, "out_proj", "mlpwi", "mlpwo")
 _BY_NAME = "names:"
 _PLACES = ("keep", "offload", "recompute")
-REMATS = ("none", "sqrt", "block", "dots_saveable", "offload")
+STAGE_INPUTS = "stage"  # in a pipeline: all of a stage's blocks are recomputed from their input
+REMATS = ("none", "sqrt", "block", "dots_saveable", "offload", STAGE_INPUTS)
+# A pipeline of a model with at least this number of parameters stores only the inputs of its stages, unless it is asked
+# to recompute something else.
+LARGE = 10**9
 EVERY_SET = "all"
 NO_OPTIONS = "default"
 _JOINED = re.compile(r"[+\s]+(?=[a-z-])")  # a "+" can also begin a value
@@ -153,7 +157,7 @@ def recomputes_products(text: str) -> bool:
     """Whether the backward pass computes matrix products of the forward pass again, not only what is between them."""
     if (found := named_activations(text)) is not None:
         return not {*_PRODUCTS} <= {*found.keep, *found.offload}
-    return text in ("sqrt", "block")
+    return text in ("sqrt", "block", STAGE_INPUTS)
 
 
 def _remat_policy(text: str) -> str:
@@ -411,13 +415,33 @@ MESH = Lever(
     sweeps=(EVERY_MESH,),
 )
 
-# The order of work in a pipeline's stages. `accumulate` sets the number of micro-batches.
+
+# By schedule of a pipeline, the chunks of blocks that each stage has: two are the fewest that interleave.
+SCHEDULES = {"gpipe": 1, "1f1b": 1, "interleaved": 2}
+
+
+class Order(NamedTuple):
+    """The order of work in a pipeline's stages: one of `SCHEDULES`, and the number of chunks of blocks of a stage."""
+
+    name: str
+    chunks: int
+
+
+def _order(text: str) -> Order:
+    name, colon, chunks = text.partition(":")
+    if name not in SCHEDULES or (colon and name != "interleaved"):
+        raise ValueError(f"is unknown: {did_you_mean(text, SCHEDULES)} Or use interleaved:4, with 4 chunks a stage.")
+    if colon and (not chunks.isdecimal() or int(chunks) < 2):
+        raise ValueError("has no whole number of chunks of at least 2: use interleaved:4, for example.")
+    return Order(name, int(chunks) if colon else SCHEDULES[name])
+
+
+# `accumulate` sets the number of micro-batches.
 SCHEDULE = Lever(
     "schedule",
-    about="the order of work in the stages of a pipeline",
+    about="the order of work in the stages of a pipeline: gpipe, 1f1b, interleaved or interleaved:CHUNKS",
     default="gpipe",
-    values=("gpipe", "1f1b", "interleaved"),
-    parse=str,
+    parse=_order,
     changes="program",
 )
 
@@ -460,11 +484,86 @@ TRAININGS = Lever(
     view="sharing",
 )
 
+# How devices that have parts of the positions compute attention: keys and values travel around a ring, or the devices
+# exchange positions for heads (Ulysses).
+CONTEXT_ATTENTION = Lever(
+    "context_attention",
+    about="attention over split positions: keys and values travel a ring, or positions are exchanged for heads",
+    default="ring",
+    values=("ring", "ulysses"),
+    parse=lambda text: text == "ulysses",
+    changes="program",
+)
+
+# How often `fsdp` gathers parameters and scatters gradients in a step. "each": for each pass of each micro-batch.
+# "once": parameters once, gradients for each micro-batch (ZeRO-2). "once_summed": both once; a device then holds
+# the sums of whole gradients.
+GATHER = Lever(
+    "gather",
+    about="how often fsdp gathers parameters and scatters gradients: in each micro-batch or once a step",
+    default="each",
+    values=("each", "once", "once_summed"),
+    parse=str,
+    changes="program",
+)
+
+# Levers of a decoder that generates (`workloads.generation`). A training has none of them. "auto" is bfloat16 on
+# accelerators, and float32 on CPUs, which convert each number of 16 bits.
+FORMATS = ("auto", "float32", "bfloat16", "int8", "fp8")
+WEIGHT_FORMAT = Lever(
+    "weights",
+    about="of a decoder, the number format of its weights",
+    default="auto",
+    values=FORMATS,
+    parse=str,
+    changes="workload",
+    view="decode",
+)
+CACHE_FORMAT = Lever(
+    "cache",
+    about="of a decoder, the number format of its cache",
+    default="auto",
+    values=FORMATS,
+    parse=str,
+    changes="workload",
+    view="decode",
+)
+CACHE_LAYOUT = Lever(
+    "cache_layout",
+    about="of a decoder, whether heads or positions come first in its cache, or an array for each layer",
+    default="heads",
+    values=("heads", "positions", "split"),
+    parse=str,
+    changes="program",
+    view="decode",
+)
+CONTEXT = Lever(
+    "context",
+    about="of a decoder, several numbers of places in its cache; 0: config.context",
+    default="0",
+    parse=lambda text: str(whole(0)(text)),
+    changes="feed",
+    view="decode",
+)
+ATTENTION_KERNEL = Lever(
+    "attention",
+    about="of a decoder, what computes the attention to its cache",
+    default="xla",
+    values=("xla", "cudnn", "pallas"),
+    parse=str,
+    changes="program",
+    view="decode",
+)
+OF_GENERATION: dict[str, Lever[str]] = {
+    lever.name: lever for lever in (WEIGHT_FORMAT, CACHE_FORMAT, CACHE_LAYOUT, CONTEXT, ATTENTION_KERNEL)
+}
+
 _DECLARED: tuple[Lever[Any], ...] = (
     *(PRECISION, REMAT, ACCUMULATE, FREEZE, BATCH, PART, EXECUTION, INPUT, REDUCTION, MESH),
-    *(SCHEDULE, SEQUENCE_PARALLEL, COMPILER, TRAININGS),
+    *(SCHEDULE, SEQUENCE_PARALLEL, COMPILER, TRAININGS, CONTEXT_ATTENTION, GATHER),
 )
 LEVERS = {lever.name: lever for lever in _DECLARED}
+_EVERY = {**LEVERS, **OF_GENERATION}
 DEFAULTS = {name: lever.default for name, lever in LEVERS.items()}
 
 
@@ -500,7 +599,7 @@ def arms(config: ConfigDict) -> list[Arm]:
     words = _words(config)
     if str(config.ladder).strip():
         return _ladder(str(config.ladder), words)
-    several = [name for name in words if LEVERS[name].swept(words[name])]
+    several = [name for name in words if _EVERY[name].swept(words[name])]
     settings = [dict(zip(words, values, strict=True)) for values in itertools.product(*words.values())]
     return [Arm(", ".join(f"{name}={levers[name]}" for name in several), levers) for levers in settings]
 
@@ -509,11 +608,11 @@ def swept(config: ConfigDict) -> tuple[str, ...]:
     """The levers with more than one value; ("ladder",) for a ladder. Raises UserError as `arms` does."""
     if str(config.ladder).strip():
         return ("ladder",)
-    return tuple(name for name, words in _words(config).items() if LEVERS[name].swept(words))
+    return tuple(name for name, words in _words(config).items() if _EVERY[name].swept(words))
 
 
 def _words(config: ConfigDict) -> dict[str, tuple[str, ...]]:
-    return {name: lever.words(str(config[name])) for name, lever in LEVERS.items()}
+    return {name: lever.words(str(config[name])) for name, lever in _EVERY.items() if name in config}
 
 
 def _ladder(text: str, words: dict[str, tuple[str, ...]]) -> list[Arm]:

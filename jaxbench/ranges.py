@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+from absl import flags
+
 from jaxbench.errors import UserError
 
 # float32, the type of parameters and of rates in most models
@@ -61,3 +63,12 @@ def check(name: str, text: str, value: object, default: object, *, own: bool, pr
         raise UserError(f"--config.{name}={text} is negative, which no {word} can be: {legal}")
     if value == 0 and not preset and word in _SOME and isinstance(default, int | float) and default > 0:
         raise UserError(f"--config.{name}={text} is no {word}: {legal}")
+
+
+class Share(flags.FloatParser):
+    """Parses a flag that is a share of 1, typed as 0.05 or as 5%."""
+
+    def convert(self, argument: int | float | str) -> float:
+        if isinstance(argument, str) and argument.endswith("%"):
+            return float(super().convert(argument[:-1])) / 100
+        return float(super().convert(argument))

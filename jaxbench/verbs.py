@@ -8,6 +8,7 @@ Bodies import inside `main`: `jaxbench doctor` must not wait for jax, nor `jaxbe
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from typing import Any
 
 from absl import flags
 
-from jaxbench import command_form
+from jaxbench import command_form, ranges
 from jaxbench.errors import UserError, did_you_mean
 
 FLAGS = flags.FLAGS
 OF_A_LAUNCH = ("coordinator", "processes", "process")
+
+DEFINE_share = functools.partial(flags.DEFINE, ranges.Share())  # of 1, typed as 0.05 or 5%
 
 # Flags of several verbs. Absl refuses to define one twice.
 flags.DEFINE_string("preset", "auto", "How much to measure: the name of a preset, or a path to a .py file.")
@@ -27,25 +30,36 @@ flags.DEFINE_string("workdir", None, "The run folder; the default is a new one u
 flags.DEFINE_bool("dry_run", False, "Compile every point and print the expected time and memory; measure nothing.")
 flags.DEFINE_bool("share_machine", False, "Measure although another measurement runs on this machine; the run says so.")
 flags.DEFINE_string("target", None, "With --dry_run: absent hardware to compile for, such as h100:8 or v5e:4x4.")
-flags.DEFINE_string("coordinator", None, "run, train: the address of process 0, host:port; see --process.")
-flags.DEFINE_integer("processes", None, "run, train: the number of processes, if no launcher sets it.")
-flags.DEFINE_integer("process", None, "run, train: the index of this process, from 0.")
+flags.DEFINE_string("coordinator", None, "run, train, accept: the address of process 0, host:port; see --process.")
+flags.DEFINE_integer("processes", None, "run, train, accept: the number of processes, if no launcher sets it.")
+flags.DEFINE_integer("process", None, "run, train, accept: the index of this process, from 0.")
 flags.DEFINE_string(  # a keyword of Python, so it is read as FLAGS["from"]
     "from",
     "nnx",
-    "new: the example's library: nnx, linen, functions, equinox or haiku; step: your own train step. forecast: a run.",
+    "new: the example's library: nnx, linen, functions, equinox or haiku; step: your own train step. forecast: a run. "
+    "bisect: the oldest version: jax==0.9.0 or ref:v1.",
 )
 flags.DEFINE_alias("template", "from")
 flags.DEFINE_string("targets", None, "forecast, advise: absent hardware, several with commas: v5e:16x16,h100:8.")
 flags.DEFINE_string("counts", None, "forecast, advise: device counts: 1,8,64 or 1..1024.")
-flags.DEFINE_string("run", None, "report, baseline, card: the run folder.")
-flags.DEFINE_string("a", None, "compare: the reference, a run folder. ab: the same, a commit (ref:main) or settings.")
-flags.DEFINE_string("b", None, "compare: what is judged, a run folder. ab: the same, a commit (ref:HEAD) or settings.")
-flags.DEFINE_string("metric", "step_s", "compare, ab: step_s or throughput.")
-flags.DEFINE_float(
+flags.DEFINE_string("run", None, "report, baseline, card: the run folder. bisect: a program that prints a number.")
+flags.DEFINE_string(
+    "a", None, "compare: the reference, a run folder. ab: the same, a commit (ref:main), releases or settings."
+)
+flags.DEFINE_string(
+    "b", None, "compare: what is judged, a run folder. ab: the same, a commit (ref:HEAD), releases or settings."
+)
+flags.DEFINE_string(
+    "metric",
+    "step_s",
+    "compare: step_s or throughput. ab: the same, or trace, lower, compile, first_run or memory. "
+    "bisect: step, compile, trace or memory.",
+)
+DEFINE_share(
     "margin",
     0.02,
-    "compare, ab: the largest relative difference that counts as the same. repro: as compare, and 0.2 by default.",
+    "compare, ab, bisect: the largest relative difference that counts as the same, as 0.02 or 2%. repro: as compare, "
+    "and 0.2 by default. accept: how much slower than its reference a device may be, 5% by default.",
 )
 flags.DEFINE_string("name", "", "baseline, check: the name of the baseline.")
 flags.DEFINE_string("card", None, "repro: the file of a card. forecast: a machine profile, for its links.")

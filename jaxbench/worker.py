@@ -26,6 +26,10 @@ def bench_of(setup: Setup, devices: list[jax.Device]) -> Bench | CaseBench:
         from jaxbench.cases.case_bench import CaseBench
 
         return CaseBench(setup.config, setup.experiment, devices, setup.worker)
+    if setup.config.get("measures") == "decode":
+        from jaxbench.features.decode import recipe as generating
+
+        return generating.bench(setup.config, setup.experiment, devices, setup.worker)
     if setup.config.get("strategy") == OWN:
         from jaxbench.features.own_step import recipe as own
 

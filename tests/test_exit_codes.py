@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -19,11 +20,13 @@ from thin import thin
 
 from jaxbench import verbs
 from jaxbench.commandline import VERBS
+from jaxbench.features.accept.outcome import Acceptance, HostResult, Judged
 from jaxbench.features.comparison import judge
 
 Words = Callable[[Path], tuple[str, ...]]
 ONE = (*QUICK_MLP, "--config.mesh.devices=1")
 TRAIN = ("train", "mlp", "--config.mesh.devices=1", "--config.mesh.platform=cpu", "--config.train.epochs=1")
+ACCEPT = ("--probes=triad", "--budget_s=2", "--devices=cpu:1")
 LAUNCH = ("launch", "mpi", "--devices=cpu:1", "--dry_run")
 
 
@@ -70,6 +73,17 @@ def printed(path: Path, tokens_per_step: int) -> str:
     return str(path / "table.csv")
 
 
+def of_a_faster_machine(path: Path) -> Path:
+    """The result of a test on a machine with a memory that is a hundred times as fast as any."""
+    cell = Judged(host="fast", device="0", unit="0", probe="triad", verdict="pass", rate=1e13)
+    host = HostResult(name="fast", verdict="pass", kinds=("cpu",))
+    times = {"started": "2026-01-01T00:00:00+00:00", "finished": "2026-01-01T00:01:00+00:00", "seconds": 60.0}
+    facts = {"verdict": "pass", "margin": 0.05, "against": (), "level": 0.01, "rounds": 9, "sentences": ()}
+    made = Acceptance(schema=1, hosts=(host,), cells=(cell,), **times, **facts)  # type: ignore[arg-type]
+    (path / "card.json").write_text(json.dumps(made.document()))
+    return path / "card.json"
+
+
 def mine(path: Path) -> tuple[str, ...]:
     """A model that states a million times its FLOPs, so that every point is impossible."""
     text = (ROOT / "experiments" / "mlp.py").read_text()
@@ -112,6 +126,9 @@ CASES: dict[tuple[str, int], Words] = {
     ("new", 0): lambda path: ("new", str(path / "model.py")),
     ("card", 0): lambda path: ("card", f"--run={made(path / 'a')}"),
     ("cards", 0): lambda path: ((path / "cards").symlink_to(ROOT / "cards"), ("cards",))[1],
+    ("accept", 0): lambda path: ("accept", *ACCEPT, "--probes=software"),
+    ("accept", 1): lambda path: ("accept", *ACCEPT, f"--against=card:{of_a_faster_machine(path)}"),
+    ("accept", 3): lambda path: ("accept", *ACCEPT, "--against=forecast"),
     ("audit", 0): lambda path: ("audit", printed(path, 1000)),
     ("audit", 1): lambda path: ("audit", printed(path, 2000)),
     ("cache", 0): lambda path: ("cache",),
@@ -125,6 +142,13 @@ CASES |= {(name, 3 if verb.answers else 2): lambda path, name=name: (name, "--ba
 CASES |= {("run --dry_run", 2): lambda path: ("run", "mlq", "--dry_run"), ("help", 2): lambda path: ("help", "--bad=3")}
 # Separate tests cover the others.
 ELSEWHERE = {
+    ("bisect", 0): "tests/features/bisect/test_bisect.py::test_a_difference_that_is_none_ends_after_one_comparison",
+    (
+        "bisect",
+        1,
+    ): "tests/features/bisect/test_bisect.py::test_a_slow_wheel_is_found_and_a_broken_one_is_named",
+    ("bisect", 2): "tests/features/bisect/test_bisect.py::test_too_few_pairs_cannot_tell",
+    ("install-completion", 0): "tests/commands/test_completion.py::test_it_is_installed_once_and_loaded_by_the_shell",
     ("ab", 1): "tests/features/comparison/test_verdicts.py::test_pairs_are_measured_until_the_answer_and_continued",
     ("launch", 1): "tests/cluster/test_launchers.py::test_an_exit_code_comes_back_through_mpirun",
     ("gallery", 0): "tests/suites/test_papers.py::test_the_gallery_has_every_paper_and_escapes_what_runs_say",

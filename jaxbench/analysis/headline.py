@@ -133,8 +133,8 @@ def _too_wide(largest: list[Row]) -> str:
         if half > WIDEST:  # the half width falls with the square root of the rounds
             return (
                 f"the efficiency of {row.point.point}, {percent(row.efficiency)}, is only known to ±{100 * half:.0f} "
-                f"points, and a headline needs ±{100 * WIDEST:.0f}; use a quieter machine or "
-                f"{math.ceil((half / WIDEST) ** 2)}x as many rounds (--config.measure.budget_s)"
+                f"points, and a headline needs ±{100 * WIDEST:.0f}; "
+                f"{math.ceil((half / WIDEST) ** 2)}x as many rounds would give that (--config.measure.budget_s)"
             )
     return ""
 

@@ -101,6 +101,8 @@ def gather(workdir: Path) -> None:
     launch = read(workdir)
     if launch.command[:1] == ("train",):
         raise UserError(f"the job in '{workdir}' is a training: its page is in {launch.jobs[0].folder}.")
+    if launch.command[:1] == ("accept",):
+        raise UserError(f"the job in '{workdir}' is an acceptance test: its page is in {launch.jobs[0].folder}.")
     begun = [job for job in launch.jobs if (workdir / job.folder / MANIFEST).exists()]
     waiting = [
         f"{job.text}: {f'{launch.engine} job {job.id} has not begun' if job.id else 'not begun'}."

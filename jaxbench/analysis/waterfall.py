@@ -68,7 +68,6 @@ SHARE = 0.05  # a part of the batch is the same work as a device's part of the s
 LEAST_FILLED, LEAST_SHOWN = 0.25, 0.5
 SMALL = 0.5  # percentage points of efficiency that are worth mentioning
 EXACTLY_1 = 1e-9  # a factor is left out if every draw of it is this close to 1
-CHUNKS = {"interleaved": 2}  # V, the chunks of blocks per stage; 1 for all other schedules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -401,7 +400,7 @@ def micro_batches(point: MeasuredPoint) -> int:
 
 def chunks(point: MeasuredPoint) -> int:
     """V, the chunks of blocks per stage."""
-    return CHUNKS.get(SCHEDULE.of(point.levers), 1)
+    return SCHEDULE.of(point.levers).chunks
 
 
 def bubble_share(point: MeasuredPoint) -> float:

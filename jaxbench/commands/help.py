@@ -25,8 +25,8 @@ GROUPS = ("measure", "explain", "compare", "bring your own", "absent hardware", 
 MORE = """\
 jaxbench help VERB, or jaxbench VERB --help: its settings with their defaults, and examples.
 jaxbench list [strategies|levers|targets|papers|templates]: what their values may be.
-Of every verb: --verbosity=1 (stack traces). Exit codes of compare, ab, check and repro: 0 same or faster, 1 slower,
-2 inconclusive, 3 no answer."""
+Of every verb: --verbosity=1 (stack traces). Exit codes of compare, ab, bisect, check and repro: 0 same or faster,
+1 slower, 2 inconclusive, 3 no answer."""
 # The settings that most people change. docs/USAGE.md and the config.json of a run have all of them.
 SETTINGS = {
     "mesh.devices": "device counts, such as 1,2,4; auto: accelerators in powers of two, else 1,2,4,8 CPU devices",

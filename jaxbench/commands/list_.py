@@ -58,11 +58,12 @@ def _strategies() -> Lines:
 
 
 def _levers() -> Lines:
-    from jaxbench.levers import LEVERS
+    from jaxbench.levers import LEVERS, OF_GENERATION
 
+    every = {**LEVERS, **OF_GENERATION}
     return {
         name: f"{lever.about} (default {lever.default}{', values ' + ', '.join(lever.values) if lever.values else ''})"
-        for name, lever in LEVERS.items()
+        for name, lever in every.items()
     }
 
 

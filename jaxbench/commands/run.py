@@ -92,6 +92,9 @@ def _measured(experiment: str, workdir: Path, console: Console, followers: Follo
     from jaxbench.sweep import run as runner
 
     per_hour = FLAGS.price_per_hour
+    generates = FLAGS.config.get("measures") == "decode"
+    if per_hour and generates:  # its page has the cost of tokens
+        FLAGS.config.price_per_hour = per_hour
     before, started = energy.read() if per_hour else {}, time.monotonic()
     runner.run(experiment, FLAGS.config, workdir, console, looks.look, followers)
     used = energy.between(before, energy.read()) if per_hour else {}  # before the report, which uses energy, too
@@ -103,7 +106,7 @@ def _measured(experiment: str, workdir: Path, console: Console, followers: Follo
     calibration.adopt(workdir, RunFolder(workdir).manifest(), str(FLAGS.config.experiment))
     code = report(workdir, console)
     export(workdir, exports_asked(), console)
-    if per_hour:
+    if per_hour and not generates:
         show_cost(workdir, per_hour, used, wall_s, console)
     return code
 

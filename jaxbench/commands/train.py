@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from jaxbench.processes.launch import Followers
 
 flags.DEFINE_bool("elastic", False, "train in several processes: if one is lost, the others go on.")
-flags.DEFINE_float("fault_timeout", 60.0, "train in several processes: seconds after which a silent process is lost.")
+flags.DEFINE_float(
+    "fault_timeout",
+    60.0,
+    "train (in several processes): seconds after which a silent process is lost. accept: the same of a host.",
+)
 
 VERB = Verb(
     usage="train EXPERIMENT",
@@ -26,7 +30,7 @@ VERB = Verb(
     argument="experiment",
     flags=("preset", "workdir", "elastic", "fault_timeout", *OF_A_LAUNCH),
     configured=True,
-    refused=("cases", "targets"),
+    refused=("cases", "targets", "decode"),
     trains=True,
     examples=(
         "train cnn",

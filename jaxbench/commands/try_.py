@@ -16,7 +16,7 @@ VERB = Verb(
     argument="experiment",
     flags=("preset",),
     configured=True,
-    refused=("cases", "targets"),
+    refused=("cases", "targets", "decode"),
     examples=(
         "try cnn",
         "try path/to/mine.py",

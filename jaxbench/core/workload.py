@@ -67,7 +67,8 @@ class DeviceShare:
     examples: per micro-batch. sizes: number of devices by mesh axis.
     sequence: whether sequence parallelism also splits the activations between tensor-parallel products, by position.
     blocks: the number of blocks on this device; None: all. passes: the passes that it runs; the loss belongs to the
-    backward pass.
+    backward pass. recomputed: whether the strategy lets the backward pass repeat the forward pass of the blocks.
+    ulysses: whether attention over `context` exchanges positions for heads.
     """
 
     examples: int
@@ -75,6 +76,8 @@ class DeviceShare:
     sequence: bool = False
     blocks: int | None = None
     passes: frozenset[str] = frozenset({"forward", "backward"})
+    recomputed: bool = False
+    ulysses: bool = False
 
     def over(self, axis: str) -> int:
         """The number of devices along a mesh axis; 1 if the mesh does not have it."""

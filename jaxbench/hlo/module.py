@@ -21,6 +21,10 @@ _TRIPS = re.compile(r'known_trip_count"?:\{"n":"(\d+)"\}')  # in the JSON of a l
 # The attributes that name computations which the instruction runs, in addition to the branches of a conditional.
 _RUNS = ("calls", "to_apply", "body", "condition", "called_computations")
 _NUMBER = re.compile(r"^(-?\d+)\)")  # of a constant: "4)" in `constant(4)`
+# Names of scopes in which a program has conditionals of a known kind. ALIKE: the branches do the same work, each with
+# other parameters. ONE_IN: followed by a number, how many times it runs for each time that the longer branch is taken.
+ALIKE, ONE_IN = "alike_branches", "one_in_"
+_SELDOM = re.compile(rf"{ONE_IN}(\d+)/")
 # Operations that pass an integer on unchanged.
 _SAME = ("copy", "bitcast", "convert", "reshape")
 
@@ -106,6 +110,17 @@ class Instruction:
         return [name for attribute in named for name in self._named(attribute)]
 
     @property
+    def taken(self) -> list[str]:
+        """The branches of a conditional that count as taken: one of those that are alike, else all."""
+        return self.branches[:1] if f"{ALIKE}/" in self.rest else self.branches
+
+    @property
+    def one_in(self) -> int:
+        """How many times a conditional runs for each time that its longer branch is taken, by the name of its scope."""
+        named = _SELDOM.search(self.rest)
+        return int(named[1]) if named and self.branches else 1
+
+    @property
     def body(self) -> str:
         """The computation that a `while` repeats; "" for any other instruction."""
         return self.attributes.get("body", "")
@@ -142,14 +157,15 @@ class Module:
         """How often each computation runs in one run of the program.
 
         The body of a loop runs `trip_count` times, or counts once if that is unknown. Every branch of a conditional
-        counts as if it were taken.
+        counts as if it were taken, except that one of several alike stands for all.
         """
         counts = dict.fromkeys(self.computations, 0)
 
         def visit(name: str, times: int) -> None:
             counts[name] += times
             for instruction in self.lines(name):
-                for called in instruction.called:
+                ran = instruction.taken if instruction.branches else instruction.called
+                for called in ran:
                     trips = (self.trip_count(instruction) or 1) if called == instruction.body else 1
                     if called in self.computations:
                         visit(called, times * trips)

@@ -23,7 +23,13 @@ from dataclasses import dataclass
 from jaxbench.hlo.module import Instruction, Module
 
 # By kind of attention, what its operations are called in a compiled text, before or after optimization.
-ATTENTIONS = {"plain": "plain_attention", "ring": "ring_attention", "flash": "mha_forward|splash_mha_fwd|cudnn.fmha"}
+ATTENTIONS = {
+    "plain": "plain_attention",
+    "ring": "ring_attention",
+    "ulysses": "ulysses_attention",
+    "flash": "mha_forward|splash_mha_fwd|cudnn.fmha",
+}
+UNMASKED = "unmasked_attention"  # the scope of a kernel that computes all of its products
 KINDS = ("convolution", "matmul", "collective", "element-wise", "other", "copy")  # a fusion has its first
 
 OPCODES = {

@@ -17,7 +17,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -179,10 +179,12 @@ def begin_probe(platform: str) -> None:
 _begun: dict[str, subprocess.Popen[str]] = {}  # by platform
 
 
-def _probing(platform: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-P", "-m", __name__, platform]
+def _probing(
+    platform: str, python: str = sys.executable, copy: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    command = [python, "-P", "-m", __name__, platform]
     # One thread, because the child times a product on one core.
-    child = {**os.environ, **ONE_THREAD, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    child = {**os.environ, **ONE_THREAD, **(copy or {}), "TF_CPP_MIN_LOG_LEVEL": "2"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=child)
 
 
@@ -194,6 +196,15 @@ def probe(platform: str) -> Machine:
       UserError: the platform is absent, or JAX does not start within PROBE_LIMIT_S.
     """
     child = _begun.pop(platform, None) or _probing(platform)
+    return _answer_of(child, source.HERE)
+
+
+def probe_with(platform: str, python: Path, copy: dict[str, str]) -> Machine:
+    """As `probe`, with the packages of another Python. copy: of this package, as in `source.of`."""
+    return _answer_of(_probing(platform, str(python), source.environment(copy)), copy)
+
+
+def _answer_of(child: subprocess.Popen[str], copy: dict[str, str]) -> Machine:
     try:
         output, errors = child.communicate(timeout=PROBE_LIMIT_S)
     except subprocess.TimeoutExpired as error:
@@ -208,7 +219,7 @@ def probe(platform: str) -> Machine:
     lines = output.splitlines()
     answer = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
     if "source" in answer:
-        source.require_same(answer.pop("source"))
+        source.require_same(answer.pop("source"), copy)
     if "error" in answer:
         raise UserError(answer["error"])
     if child.returncode or not answer:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from jaxbench.errors import UserError
@@ -29,9 +31,21 @@ def of(package: Path) -> dict[str, str]:
 HERE = of(PACKAGE)  # the copy that this process runs, as it was when the process started
 
 
+@contextmanager
+def alone(copy: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Yields the copy as another Python may load it: without the packages that are installed next to it."""
+    folder = Path(copy["folder"])
+    if folder.parent.name not in ("site-packages", "dist-packages"):
+        yield dict(copy)
+        return
+    with tempfile.TemporaryDirectory(prefix="jaxbench-package-") as scratch:
+        Path(scratch, folder.name).symlink_to(folder)
+        yield {**copy, "path": scratch}
+
+
 def environment(copy: Mapping[str, str]) -> dict[str, str]:
-    """The variable that makes a child run this copy."""
-    first, others = str(Path(copy["folder"]).parent), os.environ.get("PYTHONPATH")
+    """The variable that makes a child run this copy. `path` of the copy: the folder to find it in, if not its own."""
+    first, others = copy.get("path") or str(Path(copy["folder"]).parent), os.environ.get("PYTHONPATH")
     return {"PYTHONPATH": os.pathsep.join([first, others] if others else [first])}
 
 

@@ -23,14 +23,17 @@ from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers import (
     ACCUMULATE,
     COMPILER,
+    CONTEXT_ATTENTION,
     DEFAULTS,
     EXECUTION,
+    GATHER,
     MESH,
     PART,
     REDUCTION,
     REMAT,
     SCHEDULE,
     SEQUENCE_PARALLEL,
+    STAGE_INPUTS,
     Options,
     option_sets,
     require_platform,
@@ -133,8 +136,19 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
             f"'{workload.name}' is a sum over rows: every device has its whole state, but the strategy '{strategy}' "
             "splits it: use jit_auto, jit_explicit, shard_map or pmap."
         )
+    if REMAT.of(levers) == STAGE_INPUTS and "stage" not in parallel.mesh_sizes(strategy, len(devices), MESH.of(levers)):
+        raise UserError(
+            f"--config.lever.remat={STAGE_INPUTS} recomputes a stage of a pipeline, and '{strategy}' has none: use "
+            "remat=block, or --config.strategy=pipeline."
+        )
     settings = parallel.settings(
-        strategy, len(devices), MESH.of(levers), SCHEDULE.of(levers), sequence=SEQUENCE_PARALLEL.of(levers)
+        strategy,
+        len(devices),
+        MESH.of(levers),
+        levers.get(SCHEDULE.name, SCHEDULE.default),
+        sequence=SEQUENCE_PARALLEL.of(levers),
+        ulysses=CONTEXT_ATTENTION.of(levers),
+        gather=GATHER.of(levers),
     )
     # A reduction is written out in the step, so the strategy must be the one that writes its step in the same way.
     if mean is not None and (strategy != "shard_map" or part != "step" or execution not in ("donated", "unfused")):

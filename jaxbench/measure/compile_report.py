@@ -21,8 +21,8 @@ from jaxbench.core.trees import ArrayTree
 from jaxbench.core.workload import KEY, Batch, TrainWorkload
 from jaxbench.errors import UserError, present
 from jaxbench.hlo import collective_counts, operations
-from jaxbench.hlo.module import parse
-from jaxbench.hlo.operations import ATTENTIONS
+from jaxbench.hlo.module import ALIKE, ONE_IN, parse
+from jaxbench.hlo.operations import ATTENTIONS, UNMASKED
 from jaxbench.measure.compile_times import Loaded, loading
 from jaxbench.measure.expected_communication import gradient_bytes
 from jaxbench.parallel.layout import canonical_avals
@@ -36,6 +36,8 @@ T = TypeVar("T")
 # Locations are in the metadata of each instruction and, in newer versions of XLA, in numbered tables before them.
 _TABLES = "FileNames|FunctionNames|FileLocations|StackFrames"
 _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?:{_TABLES})\n', re.MULTILINE)
+# The scope of a conditional is the last but one part of its name; that of a kernel may be any.
+_SCOPE = re.compile(rf'({ALIKE}|{ONE_IN}\d+)/cond"|({UNMASKED})/[^"]*pallas_call')
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,13 @@ class CompiledStep:
 
 
 def without_source_lines(hlo: str) -> str:
-    return _SOURCE_LINES.sub("", hlo)
+    """The text without metadata, except for the scopes that say how often a branch runs and what a kernel masks."""
+    return _SOURCE_LINES.sub(_scope, hlo)
+
+
+def _scope(found: re.Match[str]) -> str:
+    scope = _SCOPE.search(found[0])
+    return f', metadata={{op_name="{next(filter(None, scope.groups()))}/"}}' if scope else ""
 
 
 def digest_of(hlo: str) -> str:

@@ -24,7 +24,7 @@ from jaxbench.core.program import Program
 from jaxbench.core.schema import OWN
 from jaxbench.core.workload import Partition, TrainWorkload
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.levers import MESH, SCHEDULE
+from jaxbench.levers import GATHER, MESH, SCHEDULE
 from jaxbench.parallel import axes, strategies
 
 
@@ -93,9 +93,16 @@ def mesh_sizes(strategy: str, devices: int, mesh: str = MESH.default) -> dict[st
 
 
 def settings(
-    strategy: str, devices: int, mesh: str = MESH.default, schedule: str = SCHEDULE.default, *, sequence: bool = False
+    strategy: str,
+    devices: int,
+    mesh: str = MESH.default,
+    schedule: str = SCHEDULE.default,
+    *,
+    sequence: bool = False,
+    ulysses: bool = False,
+    gather: str = GATHER.default,
 ) -> dict[str, Any]:
-    """The keyword arguments of a strategy's `build`. mesh, schedule, sequence: the values of its levers.
+    """The keyword arguments of a strategy's `build`. The others are the values of its levers.
 
     Raises UserError for a lever that the strategy does not have.
     """
@@ -110,7 +117,17 @@ def settings(
             "--config.lever.sequence_parallel=on needs a mesh with the axis tensor and without the axis stage: use "
             "--config.strategy=tensor."
         )
-    values = {"sizes": sizes, "schedule": schedule, "sequence": sequence}
+    if ulysses and "context" not in sizes:
+        raise UserError(
+            "--config.lever.context_attention=ulysses needs a mesh with the axis context: use "
+            "--config.strategy=context."
+        )
+    if gather != GATHER.default and ("fsdp" not in sizes or "stage" in sizes):
+        raise UserError(
+            f"--config.lever.gather={gather} needs a mesh with the axis fsdp and without the axis stage, which gathers "
+            "once in any case: use --config.strategy=fsdp."
+        )
+    values = {"sizes": sizes, "schedule": schedule, "sequence": sequence, "ulysses": ulysses, "gather": gather}
     # What a strategy does not take was refused above, or is at its default, so nothing is dropped silently.
     parameters = inspect.signature(load(strategy).build).parameters
     return {name: value for name, value in values.items() if name in parameters}

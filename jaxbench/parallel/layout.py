@@ -144,13 +144,17 @@ class Cut:
         size = x.shape[dim] // self.parts if self.parts > 1 else 0
         return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(self.over) * size, size, dim) if size else x
 
-    def mean(self, x: jax.Array) -> jax.Array:
-        """This device's shard of the mean over `over`, by a reduce-scatter. For use inside `shard_map`."""
+    def sum(self, x: jax.Array) -> jax.Array:
+        """This device's shard of the sum over `over`, by a reduce-scatter. For use inside `shard_map`."""
         if self._dim is None:
             x = flattened(x, self.flat) if self.flat > 1 else x
         if self.parts == 1:
             return x
-        return jax.lax.psum_scatter(x, self.over, scatter_dimension=self._dim or 0, tiled=True) / self.parts
+        return jax.lax.psum_scatter(x, self.over, scatter_dimension=self._dim or 0, tiled=True)
+
+    def mean(self, x: jax.Array) -> jax.Array:
+        """This device's shard of the mean over `over`, by a reduce-scatter. For use inside `shard_map`."""
+        return self.sum(x) / self.parts if self.parts > 1 else self.sum(x)
 
     @property
     def numbers(self) -> int:

@@ -26,6 +26,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
+from jaxbench.levers import GATHER
 from jaxbench.parallel import multihost
 from jaxbench.parallel.axes import AXES, Sizes, batch_parts, mesh_of, splits
 from jaxbench.parallel.layout import Cut, Layout, cuts
@@ -40,8 +41,17 @@ AGAIN = {"fsdp", "context"}
 _REMAT = ("checkpoint", "remat2", "remat")  # the primitive's names in several versions of JAX
 
 
-def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, sequence: bool = False) -> Program:
+def build(
+    workload: TrainWorkload,
+    devices: list[jax.Device],
+    sizes: Sizes,
+    *,
+    sequence: bool = False,
+    ulysses: bool = False,
+    gather: str = GATHER.default,
+) -> Program:
     """Returns the Program on the mesh of `sizes`. sequence: split positions between products split by `tensor`.
+    ulysses: attention exchanges positions for heads. gather: a value of the lever.
 
     Raises UserError for an axis that the workload cannot be split over, and for sizes that do not divide.
     """
@@ -56,13 +66,21 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
         params, model_state = varying((state.params, state.model_state), means)
         params = jax.tree.map(lambda x, cut: varying(x, cut.summed), params, layout.cuts)
         local = dataclasses.replace(state, params=params, model_state=model_state, key=key)
-        on_device = dataclasses.replace(workload, loss=_of_shards(workload, layout, gather="fsdp" in sizes))
-        with sharding_context.over(axis=means or None, **where(sizes, sequence=sequence)):
-            grads, model_state, metrics = gradients(on_device, local, batch)
+        on_device, held, summed = workload, _unchanged, _unchanged
+        if gather == GATHER.default:
+            on_device = dataclasses.replace(workload, loss=_of_shards(workload, layout, gather="fsdp" in sizes))
+        else:  # a gather of all, before the micro-batches
+            local = dataclasses.replace(local, params=jax.tree.map(lambda x, cut: cut.whole(x), params, layout.cuts))
+            scattered = lambda grads: jax.tree.map(lambda g, cut: cut.sum(g), grads, layout.cuts)  # noqa: E731
+            held, summed = (scattered, _unchanged) if gather == "once" else (_unchanged, scattered)
+        with sharding_context.over(axis=means or None, **where(sizes, sequence=sequence, ulysses=ulysses)):
+            grads, model_state, metrics = gradients(on_device, local, batch, held=held)
+        grads = summed(grads)
         grads = jax.tree.map(lambda g, cut: mean(g, cut, sizes), grads, layout.cuts)
         return grads, *(mean_over(means, (model_state, metrics)) if means else (model_state, metrics))
 
-    bounds = partial(expected, workload, layout, sizes, sequence=sequence, platform=devices[0].platform)
+    ways = {"sequence": sequence, "ulysses": ulysses, "gather": gather}
+    bounds = partial(expected, workload, layout, sizes, platform=devices[0].platform, **ways)
     # Without its barriers, XLA's CPU compiler merges the repeated gather with the first one and stores its result.
     passes = keep_barriers(mesh) if AGAIN & {*sizes} else ()
     held = lambda *args: local_gradients(*args)[0], layout.specs().params  # noqa: E731
@@ -77,6 +95,10 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     return program(
         workload, layout, mesh, sizes, step, bounds, held=held, disabled_passes=passes, sums=sums, typed=typed
     )
+
+
+def _unchanged(tree: PyTree) -> PyTree:
+    return tree
 
 
 @dataclass(frozen=True)
@@ -146,10 +168,10 @@ def mean_axes(sizes: Sizes) -> tuple[str, ...]:
     return tuple(axis for axis in sizes if AXES[axis] or axis == "context")
 
 
-def where(sizes: Sizes, *, sequence: bool = False) -> dict[str, Any]:
+def where(sizes: Sizes, *, sequence: bool = False, ulysses: bool = False) -> dict[str, Any]:
     """The arguments of `sharding_context.over` for the axes that split a model."""
     names = {name: name for name in ("tensor", "context", "expert") if sizes.get(name, 1) > 1}
-    return {**names, "sequence": sequence and "tensor" in names}
+    return {**names, "sequence": sequence and "tensor" in names, "ulysses": ulysses}
 
 
 def varying(tree: PyTree, axes: tuple[str, ...]) -> PyTree:
@@ -258,6 +280,8 @@ def expected(
     global_batch: int,
     *,
     sequence: bool = False,
+    ulysses: bool = False,
+    gather: str = GATHER.default,
     platform: str = "cpu",
 ) -> CollectiveBounds:
     """The expected communication of a step: gradients, parameters and the layers' own collectives, with padding."""
@@ -268,17 +292,18 @@ def expected(
         if cut.parts > 1:
             # The backward pass gathers again only what it needs: no biases, and nothing of a first layer, because its
             # input needs no gradient. The forward passes of micro-batches may share a gather.
-            add(bounds, "all-gather", cut.numbers, 2 * passes * cut.numbers)
+            add(bounds, "all-gather", cut.numbers, (2 * passes if gather == GATHER.default else 1) * cut.numbers)
+            sums = 1 if gather == "once_summed" else passes
             # XLA for a GPU may scatter the sum over micro-batches once, instead of scattering each.
-            least = 0 if index in unused else 1 if platform == "gpu" else passes
-            add(bounds, "reduce-scatter", least * cut.numbers // cut.parts, passes * cut.numbers // cut.parts)
+            least = 0 if index in unused else 1 if platform == "gpu" else sums
+            add(bounds, "reduce-scatter", least * cut.numbers // cut.parts, sums * cut.numbers // cut.parts)
         replicated = [axis for axis in mean_axes(sizes) if axis not in cut.axes]
         if any(sizes[axis] > 1 for axis in (*replicated, *cut.summed)):
             summed = cut.numbers // cut.parts
             add(bounds, "all-reduce", 0 if index in unused else summed, summed)
     if workload.partition is not None:
         examples = global_batch // batch_parts(sizes) // passes
-        share = DeviceShare(examples=examples, sizes=sizes, sequence=sequence)
+        share = DeviceShare(examples=examples, sizes=sizes, sequence=sequence, ulysses=ulysses)
         for kind, (least, most) in workload.partition.collective_bounds(share).items():
             add(bounds, kind, passes * least, passes * most)
         if batch_parts(sizes) > 1:  # the model's state, such as batch statistics

@@ -1,27 +1,38 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""One stage of a pipeline in a step: a compiled loop over the rows of a schedule's tables.
+"""One stage of a pipeline in a step: compiled loops over the rows of a schedule's tables.
 
 The forward and backward pass of a micro-batch run in different ticks; `SplitVjp` defines what is stored between them.
-The prologue before the first block and the epilogue after the last run on the stages of those blocks, in the same
-ticks.
+The prologue before the first block runs on the first stage and the epilogue after the last block on the last, in the
+ticks of these blocks.
+
+On a GPU or TPU a stage computes in every tick, because all stages wait for each other anyway. In an idle tick it
+repeats its nearest work, and what is sent or added up from it is zero or thrown away. So neither parameters nor
+gradients pass through a branch, where XLA would copy them. On a CPU, where devices share cores, an idle stage does
+nothing. Each block's parameters are arrays of their own for the same reason: a slice of a stack would be copied in each
+tick.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend import core
 from jax.sharding import Mesh, PartitionSpec
 
 from jaxbench.core import weighted
 from jaxbench.core.program import TrainState
 from jaxbench.core.workload import Batch, Metrics, PyTree, Stages, TrainWorkload
 from jaxbench.errors import UserError, present
+from jaxbench.hlo.module import ALIKE, ONE_IN
+from jaxbench.levers import LARGE, REMAT, STAGE_INPUTS
 from jaxbench.machine import mesh as mesh_lib
 from jaxbench.parallel import layout as layouts
 from jaxbench.parallel import multihost, sharded_step
@@ -35,15 +46,17 @@ from jaxbench.parallel.optimizer import (
     on_device,
     sends,
 )
-from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE, Schedule
+from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE, Passes, Schedule
 from jaxbench.parallel.step import jit_once, optimizer_update
 from jaxbench.workloads import rng_keys, sharding_context
-from jaxbench.workloads.jaxprs import reached
+from jaxbench.workloads.jaxprs import aval_of, reached
 from jaxbench.workloads.models import attention
 
 OUTER, BLOCKS = "outer", "blocks"
 AXIS = "stage"
-_COLUMNS = ("kind", "micro_batch", "chunk", "input", "gradient", "keep", "comes_input", "comes_gradient")
+Carry = dict[str, PyTree]  # of the loops over ticks
+Blocks = list[PyTree]  # the parameters of each block
+_COLUMNS = ("busy", "micro_batch", "chunk", "keep")
 
 
 class PipelineLayout:
@@ -61,8 +74,9 @@ class PipelineLayout:
                 f"the {self.count} blocks of '{workload.name}' do not divide over {of}: use "
                 f"--config.model.layers={near}, for example."
             )
-        self.chunk = self.count // self.stages // chunks  # blocks per chunk
-        # No flat arrays, because blocks are stacked in their own shape. Those that do not divide stay whole.
+        self.blocks = self.count // self.stages  # of a stage
+        self.chunk = self.blocks // chunks  # blocks per chunk
+        # No flat arrays, because blocks keep their own shape. Those that do not divide stay whole.
         self._cuts = jax.tree.map(lambda cut: dataclasses.replace(cut, flat=1), layouts.cuts(workload, sizes))
         self.mirrored = layouts.Mirrored(self.canonical, also=self._alike)
         self.params = jax.eval_shape(self.stack, self.canonical.params)
@@ -81,7 +95,7 @@ class PipelineLayout:
 
     def specs(self) -> TrainState:
         """A state-shaped tree of PartitionSpec."""
-        specs = self._of_cuts(lambda cut: cut.spec, lambda cut: PartitionSpec("stage", None, None, *cut.spec))
+        specs = self._of_cuts(lambda cut: cut.spec, lambda cut: PartitionSpec(AXIS, *cut.spec))
 
         def of(params: PyTree) -> PyTree:
             return layouts.map_arrays(lambda _, spec: spec, jax.eval_shape(self.stack, params), specs)
@@ -92,7 +106,8 @@ class PipelineLayout:
         """A tree of the global arrays' structure, from the Cut of each array outside the blocks and of one block."""
         first = next(iter(self._cuts[self._key].values()))  # blocks are identical, so one stands for all
         rest = {name: tree for name, tree in self._cuts.items() if name != self._key}
-        return {OUTER: jax.tree.map(outer, rest), BLOCKS: jax.tree.map(block, first)}
+        blocks = [jax.tree.map(block, first) for _ in range(self.blocks)]
+        return {OUTER: jax.tree.map(outer, rest), BLOCKS: blocks}
 
     def fsdp_dims(self) -> PyTree:
         """The dimension of each global array that is split over `fsdp`; -1 if none is."""
@@ -100,7 +115,7 @@ class PipelineLayout:
         def dim(cut: layouts.Cut) -> int:
             return next((dim for dim, axis in cut.dims if axis == "fsdp"), -1)
 
-        return self._of_cuts(dim, lambda cut: dim(cut) + 3 if dim(cut) >= 0 else -1)  # (stages, chunks, blocks, ...)
+        return self._of_cuts(dim, lambda cut: dim(cut) + 1 if dim(cut) >= 0 else -1)  # (stages, ...)
 
     def _rows(self, params: PyTree) -> list[PyTree]:
         """The parameters of the blocks, in order."""
@@ -116,22 +131,34 @@ class PipelineLayout:
         return all(other == first for other in others)  # else one spec cannot describe the stack
 
     def merged(self, params: PyTree, merge: Callable[..., PyTree]) -> PyTree:
-        """A params-shaped tree with one subtree for all blocks. merge: (a value for each block) -> the common value."""
+        """A params-shaped tree in the form of the global arrays. merge: (a value for each stage) -> the common value.
+
+        Consecutive chunks are on consecutive stages, so the chunks of one stage are `stages` apart.
+        """
         outer = {name: tree for name, tree in params.items() if name != self._key}
-        return {OUTER: outer, BLOCKS: jax.tree.map(merge, *self._rows(params))}
+        rows = self._rows(params)
+        stacks = [
+            [rows[(chunk * self.stages + stage) * self.chunk + block] for stage in range(self.stages)]
+            for chunk in range(self.chunks)
+            for block in range(self.chunk)
+        ]
+        return {OUTER: outer, BLOCKS: [jax.tree.map(merge, *stack) for stack in stacks]}
 
     def stack(self, params: PyTree) -> PyTree:
-        """Converts a params-shaped tree from the canonical form to that of the global arrays."""
-        # Consecutive chunks are on consecutive stages, so the chunks of one stage are `stages` apart.
-        shape = (self.chunks, self.stages, self.chunk)
-        return self.merged(params, lambda *x: jnp.swapaxes(jnp.stack(x).reshape(*shape, *x[0].shape), 0, 1))
+        """Converts a params-shaped tree from the canonical form to that of the global arrays: for each block of a
+        stage, arrays of (stages, ...)."""
+        return self.merged(params, lambda *x: jnp.stack(x))
 
     def unstack(self, params: PyTree) -> PyTree:
         """Inverse of `stack`, of host or device arrays."""
-        rows = jax.tree.map(lambda x: x.swapaxes(0, 1).reshape(self.count, *x.shape[3:]), params[BLOCKS])
+        rows: dict[int, PyTree] = {}
+        for place, stacked in enumerate(params[BLOCKS]):
+            chunk, block = divmod(place, self.chunk)
+            for stage in range(self.stages):
+                at = (chunk * self.stages + stage) * self.chunk + block
+                rows[at] = jax.tree.map(lambda x, stage=stage: x[stage], stacked)
         names = sorted(self.canonical.params[self._key], key=int)
-        blocks = {name: jax.tree.map(lambda x, i=i: x[i], rows) for i, name in enumerate(names)}
-        return {**params[OUTER], self._key: blocks}
+        return {**params[OUTER], self._key: {name: rows[i] for i, name in enumerate(names)}}
 
 
 def gathered_update(workload: TrainWorkload, mesh: Mesh, layout: PipelineLayout) -> GatheredUpdate | None:
@@ -208,6 +235,17 @@ def stacks_like_blocks(workload: TrainWorkload, layout: PipelineLayout) -> bool:
     return all(same(x, y) for x, y in pairs)
 
 
+def recomputing(workload: TrainWorkload, layout: PipelineLayout) -> TrainWorkload:
+    """The workload as a pipeline runs it: a LARGE model for which no lever says what to recompute stores only the
+    inputs of each stage's chunks."""
+    partition = present(workload.partition)
+    stages = present(partition.stages)
+    if stages.remat != REMAT.default or sum(x.size for x in jax.tree.leaves(layout.canonical.params)) < LARGE:
+        return workload
+    stages = dataclasses.replace(stages, remat=STAGE_INPUTS)
+    return dataclasses.replace(workload, partition=dataclasses.replace(partition, stages=stages))
+
+
 class SplitVjp:
     """The two passes of ``function(params, x, *given) -> y``, for arrays x and y; `given` gets no gradient.
 
@@ -248,11 +286,32 @@ class SplitVjp:
         return jax.vjp(lambda params, x: self._function(params, x, *given), params, x)
 
 
+@dataclass(frozen=True)
+class _Model:
+    """What all ticks use. outer: parameters outside the blocks. chunks: blocks of each chunk. batches: (micro-batches,
+    examples, ...)."""
+
+    outer: PyTree
+    chunks: list[Blocks]
+    batches: Batch
+
+
 class Stage:
     """The part of a step that one device runs, inside `shard_map`. All arrays are per device."""
 
-    def __init__(self, workload: TrainWorkload, table: Schedule, sizes: Sizes, key: jax.Array, step: jax.Array):
-        """key: for this device's part of the batch. step: the training step."""
+    def __init__(
+        self,
+        workload: TrainWorkload,
+        table: Schedule,
+        sizes: Sizes,
+        key: jax.Array,
+        step: jax.Array,
+        *,
+        skips_idle: bool,
+    ):
+        """key: for this device's part of the batch. step: the training step. skips_idle: compute nothing in an idle
+        tick, in a branch."""
+        self._skips_idle = skips_idle
         self._stages: Stages = present(present(workload.partition).stages)
         self._table, self._count, self._micro_batches = table, sizes.get(AXIS, 1), workload.micro_batches
         # Everything that a stage computes differs from stage to stage and from part to part of the batch.
@@ -261,84 +320,101 @@ class Stage:
         self._key, self._step = key, step
 
     def run(self, params: PyTree, batch: Batch) -> tuple[PyTree, Metrics]:
-        """(gradients of the mean loss, 0 for parameters of other stages; metrics, 0 except on the last stage)."""
-        params = {**params, BLOCKS: jax.tree.map(lambda x: x[0], params[BLOCKS])}  # (chunks, blocks of a chunk, ...)
-        batches = jax.tree.map(lambda x: x.reshape(self._micro_batches, -1, *x.shape[1:]), batch)
-        carry = self._empty_carry(params, batches)
-        columns = jax.tree.map(jnp.asarray, [getattr(self._table, name) for name in _COLUMNS])
-        # One loop for each segment: if no stage runs backward in it, the body has no backward branch and sends nothing
-        # back.
-        for first, end, kinds in self._table.segments():
-            body = partial(self._tick, params, batches, kinds)
-            carry, _ = jax.lax.scan(body, carry, [column[first:end] for column in columns])
-        grads = {**carry["grads"], BLOCKS: jax.tree.map(lambda x: x[None], carry["grads"][BLOCKS])}
-        # Counted where work runs, and not read from the table: the idle share is that of the executed schedule.
-        busy = carry["busy"] / (self._table.ticks * self._count)
-        return grads, {**carry["metrics"], "busy_share": busy}
+        """(gradients of the mean loss, 0 for parameters of other stages; metrics, 0 except on the last stage).
 
-    def _empty_carry(self, params: PyTree, batches: Batch) -> dict[str, PyTree]:
-        """The initial carry of the loop: empty slots and zero gradients."""
-        one, key = jax.tree.map(lambda x: x[0], batches), self._key
-        stacked = jax.tree.leaves(params[BLOCKS])[0]  # (chunks, blocks of a chunk, ...)
-        self._model_blocks = self._count * stacked.shape[0] * stacked.shape[1]
-        x = self._zeros(jax.eval_shape(lambda: self._stages.first(params[OUTER], None, one, key)))
-        metrics = jax.eval_shape(lambda: _metrics(*self._stages.last(params[OUTER], x, one, key)))
-        self._blocks_vjp = SplitVjp(self._row, jax.tree.map(lambda p: p[0], params[BLOCKS]), x, one, key, jnp.int32(0))
-        self._nothing_kept = [x, *map(self._zeros, self._blocks_vjp.kept)]
-        return {  # the last slot of each is a dummy for NOWHERE
-            "inputs": self._zeros(x, self._table.inputs + 1),
-            "kept": [self._zeros(like, self._table.kept + 1) for like in self._nothing_kept],
-            "due": self._zeros(x, self._table.gradients + 1),
+        params, and the gradients: arrays of blocks without the axis of stages."""
+        batches = jax.tree.map(lambda x: x.reshape(self._micro_batches, -1, *x.shape[1:]), batch)
+        length = len(params[BLOCKS]) // self._table.chunks
+        self._model_blocks = self._count * len(params[BLOCKS])
+        model = self._cast_once(params, batches, length)
+        carry = self._empty_carry(params, model)
+        for first, end, directions in self._table.segments():
+            rows = {name: _columns(self._table, name, first, end) for name in directions}
+            carry, _ = jax.lax.scan(partial(self._tick, model), carry, rows)
+        grads = jax.tree.map(
+            lambda total, x: total.astype(x.dtype).reshape(x.shape),
+            {OUTER: carry["outer"], BLOCKS: _by_block(carry["blocks"], self._table.chunks)},
+            params,
+        )
+        # Counted where work runs, and not read from the table: the idle share is that of the executed schedule.
+        slots = 2 * len(self._table.forward.busy) * self._count
+        return grads, {**carry["metrics"], "busy_share": carry["busy"] / slots}
+
+    def _cast_once(self, params: PyTree, batches: Batch, length: int) -> _Model:
+        """The parameters in the format in which they are used. length: blocks of a chunk.
+
+        A model in 16 bits casts its parameters where it uses them, which would be in each tick.
+        """
+        batch, key = jax.tree.map(lambda x: x[0], batches), self._key
+        x = jax.eval_shape(lambda: self._first(params[OUTER], batch, key))
+        cast = cast_dtypes(lambda block, x: self._stages.block(block, x, batch, key), params[BLOCKS][0], x)
+        blocks = [jax.tree.map(lambda x, dtype: x.astype(dtype), block, cast) for block in params[BLOCKS]]
+
+        def ends(outer: PyTree, x: jax.Array) -> PyTree:
+            return self._stages.first(outer, None, batch, key), self._stages.last(outer, x, batch, key)
+
+        cast = cast_dtypes(ends, params[OUTER], x)
+        outer = jax.tree.map(lambda x, dtype: x.astype(dtype), params[OUTER], cast)
+        return _Model(outer, [blocks[first : first + length] for first in range(0, len(blocks), length)], batches)
+
+    def _empty_carry(self, params: PyTree, model: _Model) -> Carry:
+        """The initial carry of the loops: empty slots and zero gradients."""
+        one, key = jax.tree.map(lambda x: x[0], model.batches), self._key
+        x = self._zeros(jax.eval_shape(lambda: self._first(model.outer, one, key)))
+        metrics = jax.eval_shape(lambda: _metrics(*self._stages.last(model.outer, x, one, key)))
+        self._vjp = SplitVjp(self._row, model.chunks[0], x, one, key, jnp.int32(0))
+        slots = self._table.kept + 1  # the last slot is a dummy for NOWHERE
+        wide = lambda p: self._zeros(p, dtype=jnp.promote_types(p.dtype, jnp.float32))  # noqa: E731
+        many = self._table.chunks
+        stacked = lambda p: jnp.stack([_matrix(wide(p))] * many) if many > 1 else _matrix(wide(p))  # noqa: E731
+        return {
+            "kept": [self._zeros(like, slots) for like in self._vjp.kept],
+            # What the loss gives back for each micro-batch, if its backward pass is in another tick.
+            "due": self._zeros(x, slots) if self._table.stores_gradients else None,
             "forward": x,
             "backward": x,
-            "grads": jax.tree.map(jnp.zeros_like, params),
+            # In float32, because 16 bits round a sum of many. With several chunks they are stacked by chunk.
+            "outer": jax.tree.map(wide, params[OUTER]),
+            "blocks": [jax.tree.map(stacked, block) for block in params[BLOCKS][: len(model.chunks[0])]],
             "metrics": jax.tree.map(self._zeros, metrics),
             "busy": self._zeros(jax.ShapeDtypeStruct((), jnp.float32)),
         }
 
-    def _zeros(self, like: PyTree, places: int | None = None) -> jax.Array:
+    def _zeros(self, like: PyTree, places: int | None = None, dtype: Any = None) -> jax.Array:
         """Zeros of the shape and type of `like`, *varying* over devices."""
         shape = like.shape if places is None else (places, *like.shape)
         more = () if isinstance(like, jax.ShapeDtypeStruct) else sharding_context.varies(like)
-        return sharded_step.varying(jnp.zeros(shape, like.dtype), (*self._varies, *more))
+        return sharded_step.varying(jnp.zeros(shape, dtype or like.dtype), (*self._varies, *more))
 
-    def _tick(
-        self, params: PyTree, batches: Batch, kinds: tuple[int, ...], carry: dict[str, PyTree], row: list[jax.Array]
-    ) -> tuple[dict[str, PyTree], None]:
-        work = dict(zip(_COLUMNS, (column[self._me] for column in row), strict=True))
-        carry = {**carry, "inputs": _placed(carry["inputs"], carry["forward"], work["comes_input"])}
-        carry = {**carry, "due": _placed(carry["due"], carry["backward"], work["comes_gradient"])}
-        slots = carry.pop("kept")  # `carry` is a copy since the lines above
-        # Residuals are stored after the branches: XLA would copy all slots if they passed through a branch.
-        no_residuals = self._nothing_kept if FORWARD in kinds else []
-        branch_of = {
-            FORWARD: partial(self._forward, params, batches, work),
-            BACKWARD: partial(self._backward, params, batches, work, slots, no_residuals),
-        }
-        which = sum(jnp.where(work["kind"] == kind, i, 0) for i, kind in enumerate(kinds, 1))
-        branches: list[Any] = [lambda carry: (carry, no_residuals), *(branch_of[kind] for kind in kinds)]
-        carry, kept = jax.lax.switch(which, branches, carry)
-        if kept:
-            slot = jnp.where(work["kind"] == FORWARD, work["keep"], NOWHERE)
-            slots = [_placed(slot_values, x, slot) for slot_values, x in zip(slots, kept, strict=True)]
-        sent = {"forward": 1 if FORWARD in kinds else 0, "backward": -1 if BACKWARD in kinds else 0}
-        moved = {name: self._sent(carry[name], step) for name, step in sent.items() if step}
-        return {**carry, **moved, "kept": slots}, None
+    def _tick(self, model: _Model, carry: Carry, rows: dict[str, dict[str, jax.Array]]) -> tuple[Carry, None]:
+        work = {name: {column: x[self._me] for column, x in row.items()} for name, row in rows.items()}
+        due = None
+        if FORWARD in rows:
+            carry, due = self._forward(model, work[FORWARD], carry)
+        if BACKWARD in rows:
+            carry = self._backward(model, work[BACKWARD], carry, due)
+        return carry, None
 
     def _sent(self, x: jax.Array, step: int) -> jax.Array:
         """Sends x to the neighbour `step` further; with several chunks the stages form a ring."""
-        around = self._chunks > 1  # the last stage's chunk v is followed by the first stage's chunk v + 1
+        around = self._table.chunks > 1  # the last stage's chunk v is followed by the first stage's chunk v + 1
         pairs = [(s, (s + step) % self._count) for s in range(self._count) if around or 0 <= s + step < self._count]
         return jax.lax.ppermute(x, AXIS, pairs) if self._count > 1 else x
 
-    def _row(self, params: PyTree, x: jax.Array, batch: Batch, key: jax.Array, chunk: jax.Array) -> jax.Array:
-        """Runs the blocks of a chunk. params: of the blocks, stacked. key: of the micro-batch. chunk: its index."""
-        length = len(jax.tree.leaves(params)[0])
-        before = (chunk * self._count + self._me) * length
-        rows = [(jax.tree.map(lambda p, i=i: p[i], params), jax.random.fold_in(key, before + i)) for i in range(length)]
+    def _row(self, blocks: Blocks, x: jax.Array, batch: Batch, key: jax.Array, chunk: jax.Array) -> jax.Array:
+        """Runs the blocks of a chunk. key: of the micro-batch. chunk: its index."""
+        before = (chunk * self._count + self._me) * len(blocks)
+        rows = [(block, jax.random.fold_in(key, before + i)) for i, block in enumerate(blocks)]
         return attention.apply_blocks(
             lambda row, x: self._stages.block(row[0], x, batch, row[1]), rows, x, self._stages.remat
         )
+
+    def _of_chunk(self, chunk: jax.Array, run: Callable[[Blocks], PyTree], model: _Model) -> PyTree:
+        """`run` on the parameters of one chunk. Each chunk has a branch, because to select them would copy them."""
+        if len(model.chunks) == 1:
+            return run(model.chunks[0])
+        with jax.named_scope(ALIKE):
+            return jax.lax.switch(chunk, [partial(run, blocks) for blocks in model.chunks])
 
     def _first(self, outer: PyTree, batch: Batch, key: jax.Array) -> jax.Array:
         key = jax.random.fold_in(key, self._model_blocks)  # the keys of `workload.Stages`
@@ -349,32 +425,31 @@ class Stage:
         key = self._key if self._micro_batches == 1 else jax.random.fold_in(self._key, work["micro_batch"])
         return jax.random.fold_in(key, self._step)
 
-    def _is_first(self, work: dict[str, jax.Array]) -> jax.Array:
-        return (self._me == 0) & (work["chunk"] == 0)
+    def _at_end(self, stage: int, chunk: int, work: dict[str, jax.Array]) -> jax.Array:
+        """Whether this tick's work is that of an end of the model: a stage and a chunk."""
+        return work["busy"] & (self._me == stage) & (work["chunk"] == chunk)
 
-    def _forward(
-        self, params: PyTree, batches: Batch, work: dict[str, PyTree], carry: dict[str, PyTree]
-    ) -> tuple[dict[str, PyTree], list[jax.Array]]:
-        batch, key = _of_batch(batches, work), self._micro_key(work)
-        x = _at(carry["inputs"], work["input"])
-        x = jax.lax.cond(self._is_first(work), lambda: self._first(params[OUTER], batch, key), lambda: x)
-        y, kept = self._blocks_vjp.forward(_of_chunk(params[BLOCKS], work), x, batch, key, work["chunk"])
-        return {**carry, "forward": y, "busy": carry["busy"] + 1}, [y, *kept]
+    def _sometimes(self) -> Any:
+        """The name of a branch that a stage takes for one of its chunks alone, which `forecast` reads."""
+        return jax.named_scope(f"{ONE_IN}{self._table.chunks}")
 
-    def _backward(
-        self,
-        params: PyTree,
-        batches: Batch,
-        work: dict[str, PyTree],
-        slots: list[jax.Array],
-        no_residuals: list[jax.Array],
-        carry: dict[str, PyTree],
-    ) -> tuple[dict[str, PyTree], list[jax.Array]]:
-        """A backward pass: from the loss in the last chunk of the last stage, otherwise from the received gradient."""
-        batch, key = _of_batch(batches, work), self._micro_key(work)
-        y, *kept = (_at(place, work["keep"]) for place in slots)
-        is_last = (self._me == self._count - 1) & (work["chunk"] == self._chunks - 1)
-        no_outer = jax.tree.map(self._zeros, params[OUTER])
+    def _forward(self, model: _Model, work: dict[str, jax.Array], carry: Carry) -> tuple[Carry, jax.Array]:
+        """(the carry, what the loss gives back for the result if this is the last chunk)."""
+        batch, key, outer = _of_batch(model.batches, work), self._micro_key(work), model.outer
+        with self._sometimes():
+            x = jax.lax.cond(self._at_end(0, 0, work), lambda: self._first(outer, batch, key), lambda: carry["forward"])
+
+        def run() -> tuple[jax.Array, list[jax.Array]]:
+            return self._of_chunk(
+                work["chunk"], lambda blocks: self._vjp.forward(blocks, x, batch, key, work["chunk"]), model
+            )
+
+        def rest() -> tuple[jax.Array, list[jax.Array]]:
+            return self._zeros(x), [self._zeros(aval) for aval in self._vjp.kept]
+
+        y, kept = jax.lax.cond(work["busy"], run, rest) if self._skips_idle else run()
+        slot = jnp.where(work["busy"], work["keep"], NOWHERE)
+        carry = {**carry, "kept": [_placed(slots, x, slot) for slots, x in zip(carry["kept"], kept, strict=True)]}
 
         def from_loss() -> tuple[PyTree, jax.Array, Metrics]:
             def last(outer: PyTree, y: jax.Array) -> tuple[jax.Array, Metrics]:
@@ -383,36 +458,119 @@ class Stage:
                 summed = shares["loss"].total if weighted.is_weighted(loss) else shares["loss"]
                 return summed, sharded_step.varying(shares, self._varies)
 
-            (outer, dy), metrics = jax.grad(last, argnums=(0, 1), has_aux=True)(params[OUTER], y)
-            return outer, dy, metrics
+            (grads, dy), metrics = jax.grad(last, argnums=(0, 1), has_aux=True)(outer, y)
+            return grads, dy, metrics
 
-        def from_received() -> tuple[PyTree, jax.Array, Metrics]:
-            return no_outer, _at(carry["due"], work["gradient"]), jax.tree.map(self._zeros, carry["metrics"])
+        def without_loss() -> tuple[PyTree, jax.Array, Metrics]:
+            return jax.tree.map(self._zeros, (outer, y, carry["metrics"]))
 
-        def of_first(dx: jax.Array) -> PyTree:
-            return jax.vjp(lambda outer: self._first(outer, batch, key), params[OUTER])[1](dx)[0]
-
-        at_end, dy, metrics = jax.lax.cond(is_last, from_loss, from_received)
-        grads, dx = self._blocks_vjp.backward(_of_chunk(params[BLOCKS], work), kept, dy, batch, key, work["chunk"])
-        # The prologue's forward pass is recomputed from the batch, so nothing of it is stored between the ticks.
-        at_start = jax.lax.cond(self._is_first(work), of_first, lambda dx: no_outer, dx)
-        total = carry["grads"]
+        is_last = self._at_end(self._count - 1, self._table.chunks - 1, work)
+        with self._sometimes():
+            grads, due, metrics = jax.lax.cond(is_last, from_loss, without_loss)
+        more = {} if carry["due"] is None else {"due": _placed(carry["due"], due, slot)}
         changed = {
-            "backward": dx,
-            "grads": {
-                OUTER: jax.tree.map(lambda t, a, b: t + a + b, total[OUTER], at_end, at_start),
-                BLOCKS: jax.tree.map(
-                    lambda t, g: t + g[None] if len(t) == 1 else t.at[work["chunk"]].add(g), total[BLOCKS], grads
-                ),
-            },
+            **more,
+            "outer": _added(carry["outer"], grads),
             "metrics": jax.tree.map(jnp.add, carry["metrics"], metrics),
-            "busy": carry["busy"] + 1,
+            "forward": self._sent(y, 1),
+            "busy": carry["busy"] + work["busy"],
         }
-        return {**carry, **changed}, no_residuals
+        return {**carry, **changed}, due
 
-    @property
-    def _chunks(self) -> int:
-        return int(self._table.chunk.max()) + 1
+    def _backward(self, model: _Model, work: dict[str, jax.Array], carry: Carry, due: jax.Array | None) -> Carry:
+        """A backward pass: from the loss in the last chunk of the last stage, otherwise from the received gradient."""
+        batch, key, outer = _of_batch(model.batches, work), self._micro_key(work), model.outer
+        kept = [_at(slots, work["keep"]) for slots in carry["kept"]]
+        if carry["due"] is not None:
+            due = _at(carry["due"], work["keep"])
+        is_last = self._at_end(self._count - 1, self._table.chunks - 1, work)
+        received = carry["backward"] if due is None else jnp.where(is_last, due, carry["backward"])
+        dy = jnp.where(work["busy"], received, 0)  # an idle stage adds zeros to its gradients
+        add = _added if len(model.chunks) == 1 else partial(_added_at, work["chunk"])
+
+        def run(totals: Blocks) -> tuple[Blocks, jax.Array]:
+            grads, dx = self._of_chunk(
+                work["chunk"], lambda blocks: self._vjp.backward(blocks, kept, dy, batch, key, work["chunk"]), model
+            )
+            return [add(*pair) for pair in zip(totals, grads, strict=True)], dx
+
+        def rest(totals: Blocks) -> tuple[Blocks, jax.Array]:
+            return totals, self._zeros(dy)
+
+        totals = carry["blocks"]
+        totals, dx = jax.lax.cond(work["busy"], run, rest, totals) if self._skips_idle else run(totals)
+
+        def of_first() -> PyTree:
+            # The prologue's forward pass is recomputed from the batch, so nothing of it is stored between the ticks.
+            return jax.vjp(lambda outer: self._first(outer, batch, key), outer)[1](dx)[0]
+
+        with self._sometimes():
+            is_first = self._at_end(0, 0, work)
+            at_start = jax.lax.cond(is_first, of_first, lambda: jax.tree.map(self._zeros, outer))
+        changed = {
+            "outer": _added(carry["outer"], at_start),
+            "blocks": totals,
+            "backward": self._sent(dx, -1),
+            "busy": carry["busy"] + work["busy"],
+        }
+        return {**carry, **changed}
+
+
+def _columns(table: Schedule, direction: str, first: int, end: int) -> dict[str, jax.Array]:
+    """The columns of a direction's table in these ticks, (ticks, stages) each."""
+    passes: Passes = getattr(table, direction)
+    start = 0 if direction == FORWARD else table.start
+    return {name: jnp.asarray(getattr(passes, name)[first - start : end - start]) for name in _COLUMNS}
+
+
+def _by_block(totals: Blocks, chunks: int) -> Blocks:
+    """The gradients of each block of a stage, in order, from those that the loops added up."""
+    if chunks == 1:
+        return totals
+    return [jax.tree.map(lambda x, chunk=chunk: x[chunk], total) for chunk in range(chunks) for total in totals]
+
+
+def cast_dtypes(function: Callable[..., PyTree], params: PyTree, *given: PyTree) -> PyTree:
+    """The format of each array of `params` after the first thing that ``function(params, *given)`` does to it.
+
+    It is that of a cast to fewer bits if the function uses the array in no other way. Otherwise it is its own.
+    """
+    jaxpr = jax.make_jaxpr(function)(params, *given).jaxpr
+    leaves, structure = jax.tree.flatten(params)
+    found = [_cast_of(jaxpr, var) or x.dtype for var, x in zip(jaxpr.invars[: len(leaves)], leaves, strict=True)]
+    return jax.tree.unflatten(structure, found)
+
+
+def _cast_of(jaxpr: core.Jaxpr, var: core.Var) -> Any:
+    """The format that all uses of a variable cast it to, if that has fewer bits; None without one."""
+    users = [equation for equation in jaxpr.eqns if any(operand is var for operand in equation.invars)]
+    to = {user.params["new_dtype"] if user.primitive.name == "convert_element_type" else None for user in users}
+    if len(to) != 1 or None in to or any(out is var for out in jaxpr.outvars):
+        return None
+    (dtype,) = to
+    return dtype if jnp.dtype(dtype).itemsize < aval_of(var).dtype.itemsize else None
+
+
+def _matrix(x: jax.Array) -> jax.Array:
+    """An array of more than two dimensions as a matrix, with the sides as equal as possible.
+
+    It is the form in which a product of matrices makes the gradient, so that XLA adds to it in the product itself.
+    """
+    if x.ndim <= 2:
+        return x
+    split = min(range(1, x.ndim), key=lambda dim: abs(math.log(math.prod(x.shape[:dim]) ** 2 / x.size)))
+    return x.reshape(math.prod(x.shape[:split]), -1)
+
+
+def _added(total: PyTree, grads: PyTree) -> PyTree:
+    return jax.tree.map(lambda t, g: t + g.astype(t.dtype).reshape(t.shape), total, grads)
+
+
+def _added_at(chunk: jax.Array, total: PyTree, grads: PyTree) -> PyTree:
+    """The gradients of one chunk added to `total`, which is stacked by chunk."""
+    return jax.tree.map(
+        lambda t, g: _placed(t, _at(t, chunk) + g.astype(t.dtype).reshape(t.shape[1:]), chunk), total, grads
+    )
 
 
 def _metrics(loss: PyTree, metrics: Metrics) -> Metrics:
@@ -428,10 +586,5 @@ def _placed(slots: jax.Array, value: jax.Array, slot: jax.Array) -> jax.Array:
     return jax.lax.dynamic_update_index_in_dim(slots, value, slot % slots.shape[0], 0)
 
 
-def _of_chunk(params: PyTree, work: dict[str, PyTree]) -> PyTree:
-    """This chunk's part of the blocks' parameters, (chunks, blocks of a chunk, ...)."""
-    return jax.tree.map(lambda x: x[0] if x.shape[0] == 1 else _at(x, work["chunk"]), params)
-
-
-def _of_batch(batches: Batch, work: dict[str, PyTree]) -> Batch:
+def _of_batch(batches: Batch, work: Carry) -> Batch:
     return jax.tree.map(lambda x: _at(x, work["micro_batch"]), batches)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import selectors
@@ -57,15 +58,15 @@ class Child(JsonLines):
         with _opened(log) as stderr:
             # Only where a fork is known to be safe: on CPUs of this host, and not in a world of JAX. Co-runners are
             # strangers to JAX; they meet at a service that each of them starts or joins after the fork.
-            alone = setup.platform == "cpu" and not (setup.target or setup.world)
+            alone = setup.platform == "cpu" and not (setup.target or setup.world or setup.python)
             forked = forks.start(setup.module, environment, stderr) if forks and alone else None
-            command = [sys.executable, "-P", "-m", setup.module]  # -P: no file here hides a module
+            command = [setup.python or sys.executable, "-P", "-m", setup.module]  # -P: no file here hides a module
             pipe = subprocess.PIPE
             self._process = forked or subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, env=environment)
         self.pid = self._process.pid
         self._stdin, self._stdout = present(self._process.stdin), present(self._process.stdout)
         super().__init__(self._stdout.fileno())
-        self.send(line_of(setup))
+        self.send(line_of(dataclasses.replace(setup, python="")))  # an older commit's worker does not know it
 
     @property
     def stopped(self) -> bool:

@@ -126,11 +126,14 @@ class Connection:
         self.socket.close()
 
 
-def listen(launch: Position) -> dict[int, Connection]:
-    """Waits, as process 0, for all others. Returns their connections, by process. Raises UserError."""
+def listen(launch: Position, *, all_within_s: float = JOIN_LIMIT_S, require_all: bool = True) -> dict[int, Connection]:
+    """Waits, as process 0, for all others. Returns their connections, by process. Raises UserError.
+
+    require_all: whether a process that does not come within the limit is an error. Otherwise it is left out.
+    """
     start.require_free(launch.address)
     connections: dict[int, Connection] = {}
-    deadline = time.monotonic() + JOIN_LIMIT_S
+    deadline = time.monotonic() + all_within_s
     # At this address only, so that nothing listens on the other networks of the host.
     with socket.create_server((launch.host, launch.port), backlog=launch.processes) as server:
         while len(connections) < launch.processes - 1:
@@ -138,6 +141,8 @@ def listen(launch: Position) -> dict[int, Connection]:
             try:
                 connection = Connection(server.accept()[0], FOLLOWER_LOST_S)
             except TimeoutError:
+                if not require_all:
+                    break
                 for connection in connections.values():
                     connection.close()
                 raise _not_all(launch) from None
@@ -152,9 +157,12 @@ def listen(launch: Position) -> dict[int, Connection]:
     return connections
 
 
-def connect(launch: Position) -> Connection:
-    """Connects a follower to process 0, and waits for all others. Raises UserError."""
-    deadline = time.monotonic() + JOIN_LIMIT_S
+def connect(launch: Position, wait_s: float = JOIN_LIMIT_S) -> Connection:
+    """Connects a follower to process 0, and waits for all others. Raises UserError.
+
+    wait_s: for each of both. Process 0 may begin to wait for the others later than this process.
+    """
+    deadline = time.monotonic() + wait_s
     while True:
         try:
             connected = socket.create_connection((launch.host, launch.port), timeout=5.0)
@@ -163,7 +171,7 @@ def connect(launch: Position) -> Connection:
             if time.monotonic() > deadline:
                 raise _not_all(launch) from None
             time.sleep(0.2)
-    connection = Connection(connected, JOIN_LIMIT_S)
+    connection = Connection(connected, wait_s)
     connection.send(Join(process=launch.process))
     if connection.read() is None:
         connection.close()
@@ -302,6 +310,18 @@ class Followers:
         for process, facts in enumerate(self._facts):
             require_same(mine, facts, process)
         return self._facts
+
+    def heard(self, limit_s: float) -> dict[int, HostFacts | Unfit]:
+        """What each other process says about itself, as far as they do within the limit."""
+        found: dict[int, HostFacts | Unfit] = {}
+        deadline = time.monotonic() + limit_s
+        while len(found) < len(self._connections):
+            try:
+                process, hello = self._hellos.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                break
+            found.setdefault(process, hello)  # one that is lost after its answer is missed by its workers
+        return found
 
     def setups(self, setup: Setup, among: Sequence[int] = ()) -> list[Setup]:
         """The setup of each process of a worker; the first is on process 0. `client.setups` does the same on one host.

@@ -75,6 +75,7 @@ class Setup(Message):
     world: Position | None = None  # in the process group
     co_runners: Position | None = None  # among concurrent trainings
     source: dict[str, str] | None = None  # the copy of this package to run, as in `source.of`; None: the parent's
+    python: str = ""  # the Python that runs it, which is not sent; "": the parent's
     target: str = ""  # absent hardware to compile for
     machine: Machine = field(default_factory=Machine)  # the manifest, for processes that train
     cache: str = ""  # the folder for compiled programs

@@ -123,6 +123,14 @@ class Surroundings(TypedDict, total=False):
     hosts: list[str]  # of each process, if there are several
 
 
+class ReleaseEntry(TypedDict, total=False):
+    """The environment of an arm of `ab` that is a release."""
+
+    asked: str  # its pins: "jax==0.10.0 flax==0.12.6"
+    environment: str  # its name in the cache
+    packages: dict[str, str]  # the version of each package
+
+
 class PreparedPoint(TypedDict, total=False):
     """One point in one set of processes. import_s and backend_s stand at the first point of each process."""
 
@@ -173,3 +181,4 @@ class Manifest(Machine, total=False):
     target: str  # of a run that only compiles
     waiting: list[str]  # sentences about the jobs of a launch that have not ended
     apart: list[str]  # sentences about the machines of its jobs that differ
+    release: ReleaseEntry

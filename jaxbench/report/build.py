@@ -6,6 +6,7 @@ The figures of a run: every `Plot` in `figures/` and in a feature's `figures.py`
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib
 import os
@@ -28,7 +29,7 @@ from jaxbench.report.run_report import RunReport
 
 _FOLDER, _FIGURES = Path(__file__).with_name("figures"), "jaxbench.report.figures"
 NOTHING = "The figure '{name}' is not drawn: too little was measured for any of its panels."
-KINDS = ("cases", "levers", "compiled")  # what a plan measures; "" are steps over device counts
+KINDS = ("cases", "levers", "compiled", "decode")  # what a plan measures; "" are steps over device counts
 
 
 @functools.cache  # one report asks for it several times
@@ -67,13 +68,14 @@ def pictures(run: RunReport) -> list[Picture]:
 
         def draw(plot: Plot = plot, made: list[Figure | None] = made) -> Figure | None:
             made.append(plot(run))
-            return made[0]
+            return made[-1]
 
         files = canvas.render(draw, look)
         canvas.write(files, run.path / "figures", name)  # without files it removes those of an earlier report
         if files:
-            shown.append(picture(name, files["svg"], run))
-        elif made and made[0] is not None and canvas.is_empty(made[0]):  # it is for this run, and no panel has data
+            narrow = b"" if plot.diagnostic else canvas.for_phone(draw, look)
+            shown.append(dataclasses.replace(picture(name, files["svg"], run), narrow=narrow))
+        elif made and made[-1] is not None and canvas.is_empty(made[-1]):  # it is for this run, and no panel has data
             shown.append(Picture(name=name, svg=b"", caption=NOTHING.format(name=name)))
     return shown
 

@@ -16,12 +16,12 @@ from jaxbench.analysis import gates, lever_results, quantities, step_work, strag
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
 from jaxbench.levers import LEVERS
-from jaxbench.report import page, table
+from jaxbench.report import generation_columns, page, table
 from jaxbench.report.table import ALWAYS, DISTINCT, TEXT, Column, Get, Kind, Position, Table, take
 from jaxbench.statistics.bootstrap import Estimate
 from jaxbench.statistics.timing import wall_s
 
-T, L, C = Kind.TRAINING, Kind.LEVERS, Kind.CASES
+T, L, C, D = Kind.TRAINING, Kind.LEVERS, Kind.CASES, Kind.DECODE
 ID, QUALITY = Position.IDENTITY, Position.QUALITY
 _Shown = partial(Column, csv=False)  # only in tables for people: the file has its value in other columns
 _VERDICTS = {"cannot tell": "unchecked", "faster": "ok"}
@@ -151,9 +151,9 @@ COLUMNS: tuple[Column, ...] = (
     *_defined_in(
         "symbols",
         Column("experiment", "point.experiment"),
-        Column("strategy", "point.strategy", on=T | L, kind=TEXT, part=ID, terminal=DISTINCT),
+        Column("strategy", "point.strategy", on=T | L | D, kind=TEXT, part=ID, terminal=DISTINCT),
         Column("scaling", "point.scaling", on=T | L, kind=TEXT, part=ID, terminal=DISTINCT),
-        Column("devices", "point.devices", unit="1", shown=_devices, on=T | L, part=ID, terminal=ALWAYS),
+        Column("devices", "point.devices", unit="1", shown=_devices, on=T | L | D, part=ID, terminal=ALWAYS),
         Column("processes", "point.processes", unit="1"),
         Column("platform", "point.platform"),
         Column("oversubscribed", "point.oversubscribed"),
@@ -163,7 +163,7 @@ COLUMNS: tuple[Column, ...] = (
             unit="1",
             heading="global batch",
             short="batch",
-            on=T | L,
+            on=T | L | D,
             part=ID,
             terminal=1,
         ),
@@ -176,7 +176,9 @@ COLUMNS: tuple[Column, ...] = (
         _Shown("where", _place, on=C, kind=TEXT, part=ID, terminal=ALWAYS),
         _Shown("size", _size, on=C, part=ID, terminal=ALWAYS),
     ),
-    _Shown("state", "state", on=T | L | C, kind=TEXT, style=str, part=QUALITY, terminal=ALWAYS, definition="verdicts"),
+    _Shown(
+        "state", "state", on=T | L | C | D, kind=TEXT, style=str, part=QUALITY, terminal=ALWAYS, definition="verdicts"
+    ),
     *_defined_in(
         "time-per-step",
         _Shown("time per call", "timing.step_s", table.short_time, short="per call", on=C, terminal=ALWAYS, interval=2),
@@ -196,7 +198,12 @@ COLUMNS: tuple[Column, ...] = (
             interval=2,
         ),
         Column(
-            "samples", lambda row: row.timing.samples or None, unit="1", heading="blocks", on=T | L | C, part=QUALITY
+            "samples",
+            lambda row: row.timing.samples or None,
+            unit="1",
+            heading="blocks",
+            on=T | L | C | D,
+            part=QUALITY,
         ),
     ),
     *_defined_in(
@@ -233,7 +240,7 @@ COLUMNS: tuple[Column, ...] = (
             unit="1",
             bounds=True,
             heading="efficiency %",
-            on=T,
+            on=T | D,
             terminal=ALWAYS,
             interval=7,
             shown=_efficiency,
@@ -268,7 +275,14 @@ COLUMNS: tuple[Column, ...] = (
         "time-per-step",
         Column("step_s_p95", "timing.step_s_p95", unit="s"),
         Column(
-            "step_s_cv", "timing.step_s_cv", _percent, unit="1", heading="CV, %", on=T | L | C, part=QUALITY, terminal=1
+            "step_s_cv",
+            "timing.step_s_cv",
+            _percent,
+            unit="1",
+            heading="CV, %",
+            on=T | L | C | D,
+            part=QUALITY,
+            terminal=1,
         ),
     ),
     *_defined_in(
@@ -556,6 +570,7 @@ COLUMNS: tuple[Column, ...] = (
         Column("fairness", _fairness, table.share, unit="1", bounds=True, heading="fairness", on=L),
     ),
     *_defined_in("first-and-last-third", Column("last_over_first", "thirds.ratio", unit="1", bounds=True)),
+    *generation_columns.columns(),
 )
 
 FILE = tuple(sorted((c for c in COLUMNS if c.csv), key=lambda column: _PLACES.get(column.name, len(_PLACES))))

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import base64
 import enum
 import functools
+import hashlib
 import json
 import re
 from collections import Counter
@@ -13,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jinja2
+import markupsafe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.console import Console
@@ -25,6 +28,7 @@ from jaxbench.report.table import Table
 from jaxbench.texts import visible
 
 SHORTFALLS = 6  # how many sentences on shortfalls are shown
+FIRST = 3  # sentences of a section that a page shows; the rest is folded
 NOTES = 5  # how many sentences of all other sections are shown together; the page has all
 _PREFIX = "def-"  # starts the ids of definitions on a page, because figures have ids, too
 
@@ -35,6 +39,12 @@ class Purpose(enum.Enum):
     SHORTFALL = "why the run is incomplete or wrong: raises the page's alarm"
     NOTE = "what a reader should know"
     DETAIL = "only on the page: the terminal shows it in another form"
+
+
+# Sections that say how it was measured, not what was found: the page folds them.
+BACKGROUND = frozenset(
+    ("Communication", "Base", "Notes", "Rounds", "Fits", "Peaks", "Scaling laws", "Phases", "Utilisation", "Machine")
+)
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,7 @@ HEADINGS = {
     "Memory by depth": (Purpose.NOTE, "recomputation"),
     "Real tokens": (Purpose.NOTE, "throughput"),
     "Utilisation": (Purpose.NOTE, "work-and-utilisation"),
+    "Generation": (Purpose.NOTE, "generation"),
     "Machine": (Purpose.DETAIL, "the-same-machine-and-the-same-model"),
 }
 
@@ -100,10 +111,15 @@ class Picture:
     svg: bytes  # from this package's own drawing code, so it is not escaped; b"": there is only a caption
     caption: str = ""
     folded: bool = False  # behind its name, because it shows how it was measured
+    narrow: bytes = b""  # the same figure for a phone, with its panels below each other; b"": the wide one is scaled
 
     @property
     def inline(self) -> str:
         return inline(self.svg, self.name)
+
+    @property
+    def inline_narrow(self) -> str:
+        return inline(self.narrow, f"{self.name}-narrow")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,7 +197,19 @@ def template(name: str) -> jinja2.Template:
         undefined=jinja2.StrictUndefined,  # by default a misspelled name prints nothing
         finalize=lambda value: visible(value) if type(value) is str else value,  # markup is a class of its own
     )
+    environment.filters["slug"] = slug
+    script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    # The policy of the page allows this script and no other.
+    environment.globals.update(
+        script=markupsafe.Markup(script), script_hash=f"sha256-{digest}", FIRST=FIRST, BACKGROUND=BACKGROUND
+    )
     return environment.get_template(name)
+
+
+def slug(heading: str) -> str:
+    """The id of a heading: "Why not 100 %" -> "why-not-100"."""
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
 
 
 def inline(svg: bytes, name: str) -> str:

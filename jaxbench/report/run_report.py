@@ -14,6 +14,7 @@ from jaxbench.analysis import (
     alpha_beta,
     arms,
     case_comparisons,
+    decoding,
     energy,
     headline,
     lever_results,
@@ -30,6 +31,7 @@ from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.busy import Busy
 from jaxbench.analysis.case_comparisons import CallSplit, Crossing, HalfPerformance, PublishedVerdict, Way
+from jaxbench.analysis.decoding import TokenTime
 from jaxbench.analysis.headline import Control
 from jaxbench.analysis.lever_results import Knee, Phases
 from jaxbench.analysis.points import MeasuredPoint
@@ -74,6 +76,7 @@ TITLES = {  # by view; a run over device counts has none
     "versus": "latency and throughput of NumPy and XLA",
     "transfer": "how fast copies are",
     "collectives": "how fast collectives are",
+    "decode": "how fast tokens are generated",
 }
 LEGEND = "Medians with 95 % bootstrap confidence intervals."
 NO_INTERVAL = (
@@ -86,13 +89,14 @@ BASELINE = "x time: step time over the baseline's (the first arm of the same gro
 RATIOS = f"{BASELINE}; x faster: examples/s over the baseline's. "
 PEAKS = " % of peak: of the binding ceiling, named under Peaks."
 MAX_LINES = 40  # of the terminal's table; the page has all
-TRAINING, ARMS, CASES = "training", "levers", "cases"
+TRAINING, ARMS, CASES, DECODE = "training", "levers", "cases", "decode"
 # By kind: the section of docs/metrics that defines the numbers in the headlines, the columns, and fields of a point. A
 # change of these fields begins a group of lines.
 _KINDS: dict[str, tuple[str, Kind, tuple[str, ...]]] = {
     TRAINING: ("speed-up-and-efficiency", columns.T, ("strategy", "scaling")),
     ARMS: ("levers", columns.L, ("strategy", "scaling", "devices")),
     CASES: ("kernels-transfers-and-collectives", columns.C, ("op",)),
+    DECODE: ("generation", columns.D, ("strategy", "devices")),
 }
 _VIEWS = {"ladder": "ladder", **{name: lever.view for name, lever in LEVERS.items()}}
 _SERIES = ("op", "impl", "dtype", "platform", "cores", "devices", "mesh", "axis", "source", "target")
@@ -106,7 +110,9 @@ class RunReport:
     """
 
     path: Path  # the run folder
-    kind: str  # training (a step over device counts) | levers (a step with several settings) | cases | compiled
+    kind: (
+        str  # training (a step over device counts) | levers (a step with several settings) | cases | compiled | decode
+    )
     view: str = ""  # what a sweep or cases are about, which selects figures and headlines; "" for training
     experiment: str
     rows: list[Row]
@@ -117,6 +123,7 @@ class RunReport:
     waterfalls: list[Waterfall] = dataclasses.field(default_factory=list)  # of training
     groups: list[ArmGroup] = dataclasses.field(default_factory=list)  # the arms, of levers
     lines: list[AlphaBetaFit] = dataclasses.field(default_factory=list)  # time against size, of cases
+    token_times: list[TokenTime] = dataclasses.field(default_factory=list)  # of generation
 
     @property
     def title(self) -> str:
@@ -129,6 +136,8 @@ class RunReport:
         if self.kind == CASES:
             cache_bytes = self.manifest.get("cache_bytes")
             return headline.case_headlines(self.view, self.rows, self.lines, self.crossings, cache_bytes=cache_bytes)
+        if self.kind == DECODE:
+            return decoding.headlines(self.rows, self.token_times)
         # A time that is of something else than its name says is no news below the headlines, but a part of them.
         does = sentences.work(self.rows)
         does = [*does, *energy.headlines([(row.point.point, row.energy) for row in self.rows])]
@@ -277,7 +286,8 @@ class RunReport:
             "Largest batch": [studies.search_sentence(self.search)] if self.search is not None else [],
             "Memory by depth": [law.sentence for law in self.laws],
             "Real tokens": sentences.token_sentences(rows),
-            "Utilisation": sentences.utilisation(rows),
+            "Utilisation": [] if self.kind == DECODE else sentences.utilisation(rows),
+            "Generation": decoding.sentences(rows, self.token_times) if self.kind == DECODE else [],
             "Machine": sentences.machine_description(self.manifest, self.points()),
         }
 
@@ -337,6 +347,10 @@ def find(run: RunFolder) -> RunReport:
         lines = alpha_beta.fit_all(rows)
         rows = alpha_beta.fitted(rows, lines)
         return RunReport(**common, kind=CASES, view=str(plan.get("view", "")), rows=rows, lines=lines)
+    if plan.get("measures") == DECODE:
+        price = config.get("price_per_hour")
+        rows, token_times = decoding.analyse(rows, float(price) if price else None)
+        return RunReport(**common, kind=DECODE, view=DECODE, rows=rows, token_times=token_times)
     if plan.get("measures") == ARMS:
         swept = [str(name) for name in plan.get("swept") or ()]
         groups = arms.analyse(rows, swept)

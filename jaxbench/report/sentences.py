@@ -25,6 +25,8 @@ from jaxbench.statistics.timing import MOST_TAKEN
 SLACK = 1.25  # the page's intervals may be wider by this factor: it may refuse a row, or have a calibrated spread
 GOAL = f"{100 * HALF_WIDTH:.0f} points"
 
+LEAST_CAUSE = 0.005  # of the CPUs' time: a smaller share that others took explains no wide interval
+
 
 def load_warnings(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[str]:
     """Warnings about contention with other programs during the run; [] without any."""
@@ -137,7 +139,7 @@ def of_rounds(
     if reason := _not_ended(auto, last, manifest["plan"]["rounds"], rows):
         return [f"Stopped by hand and not by its own rule: {reason}. Its confidence intervals are too narrow."]
     sets = manifest["plan"].get("sets")  # in older plans, processes ran in sequence
-    shared = f"{sets} sets of processes" if sets else f"{last['rounds'] // auto['rounds_each']} processes"
+    shared = f"{sets} groups of processes" if sets else f"{last['rounds'] // auto['rounds_each']} processes"
     count = f"{last['rounds']} rounds in {shared}"
     # While sets of processes follow each other, as on accelerators, a look has no interval, but the page has.
     half, point = last["half_width"], last["point"]
@@ -186,7 +188,9 @@ def _reasons(points: Sequence[MeasuredPoint], controls: Sequence[Control]) -> li
     """A sentence on why the intervals are wide, as far as the run shows it; [] if it does not."""
     floor = max((control.aa_spread for control in controls), default=0.0)
     same = f"the A/A spread (same program measured twice) is up to {100 * floor:.1f} %" if floor else ""
-    others = taken([gates.load_of(point, point.rounds) for point in points])
+    states = [gates.load_of(point, point.rounds) for point in points]
+    shares = [share for state in states for share in (state.others, state.steal) if math.isfinite(share)]
+    others = taken(states) if shares and max(shares) >= LEAST_CAUSE else ""  # less is no cause
     reasons = " and ".join(filter(None, (others, same)))
     return [f"Why so wide: {reasons}."] if reasons else []
 

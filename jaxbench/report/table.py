@@ -55,6 +55,7 @@ class Kind(enum.Flag):
     TRAINING = enum.auto()
     LEVERS = enum.auto()
     CASES = enum.auto()
+    DECODE = enum.auto()
 
 
 @dataclass(frozen=True)

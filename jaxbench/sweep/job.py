@@ -105,7 +105,8 @@ class SweepJob:
     """The input of a sweep.
 
     order: the CPU cores to take first. memory_bytes: of the machine. source: the copy of this package that its
-    processes run, as in `machine.source.of`; None: that of this process. automatic: decides when there are enough
+    processes run, as in `machine.source.of`; None: that of this process. python: the interpreter of its processes; "":
+    that of this process. automatic: decides when there are enough
     rounds; None: their number is fixed. followers: the other processes of a launch; None: there is none.
     programs: where compiled programs are kept; None: nowhere, as the sentence not_kept says. begun_s: of this start, in
     seconds of the monotonic clock.
@@ -119,6 +120,7 @@ class SweepJob:
     order: Sequence[int] = ()
     memory_bytes: float = math.inf
     source: dict[str, str] | None = None
+    python: str = ""
     automatic: Automatic | None = None
     followers: Followers | None = None
     programs: ProgramCache | None = None

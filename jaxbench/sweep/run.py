@@ -27,7 +27,6 @@ from jaxbench import discovery, features, levers, parallel
 from jaxbench.cases import placement
 from jaxbench.cases.case_bench import build_cases
 from jaxbench.config import CaseSettings, Settings
-from jaxbench.core.schema import OWN
 from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
 from jaxbench.errors import UserError
 from jaxbench.hlo.out_of_memory import needed_bytes
@@ -96,6 +95,12 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
     machine = launch.all_hosts(followers, machine, experiment, given) if followers else machine
     config_lib.choose_batch(config, machine["platform"])
     settings = dataclasses.replace(settings, batch=config.batch)
+    measures = str(config.get("measures", ""))
+    planned = (feature.points(settings, machine, measures) for feature in features.providing("run_points"))
+    if (own := next(filter(None, planned), None)) is not None:
+        points, left_out = own
+        facts = Plan(measures=measures, swept=list(settings.swept), left_out=left_out)
+        return Asked(settings, machine, points, left_out, facts, live(points, followers))
     points = plan.make(settings, machine)
     points += [more for feature in features.providing("points") for more in feature.points(settings, points)]
     missing = sorted(set(device_counts(settings, machine)) - {point.devices for point in points})
@@ -125,8 +130,9 @@ def parse(experiment: str, config: ConfigDict) -> Settings:
     It takes a second, and no process has started by then. The config of a user's own step learns that it is one.
     """
     start.only_cpu_here()  # an accelerator belongs to the worker processes
-    if any(feature.settle(config, experiment) for feature in features.providing("settle")):
-        return config_lib.parse(config, [OWN], [])
+    for feature in features.providing("settle"):
+        if strategies := list(feature.settle(config, experiment)):
+            return config_lib.parse(config, strategies, strategies)
     settings = config_lib.parse(config, parallel.strategy_names(), parallel.of_any_model())
     plain = copy.deepcopy(config)
     with plain.unlocked():  # a list of levers names the arms of a sweep, and a model is built for one arm

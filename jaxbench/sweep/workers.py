@@ -114,6 +114,7 @@ class Workers:
             config=self._job.config,
             order=self._order(setup),
             source=self._job.source,
+            python=self._job.python,
             worker=f"session{self._job.session}/{name}{suffix}",  # new for each process: intervals compare processes
         )
         return Worker(setup, log, self._job.followers, self._forks, self._spend)

@@ -32,6 +32,7 @@ class ShardingContext:
     tensor: mapped axis that splits heads, hidden units and vocabulary: a layer is given its device's parameters.
     sequence: whether positions are split over `tensor` between the tensor-parallel products.
     context: mapped axis that splits positions everywhere, in the order of `own_positions`.
+    ulysses: whether attention exchanges positions for heads over `context`; otherwise keys and values travel a ring.
     expert: mapped axis that splits the experts of a mixture.
     """
 
@@ -40,6 +41,7 @@ class ShardingContext:
     tensor: str | None = None
     sequence: bool = False
     context: str | None = None
+    ulysses: bool = False
     expert: str | None = None
 
 
@@ -118,6 +120,9 @@ def own_positions(x: jax.Array, axis: int = 1) -> jax.Array:
     name = current().context
     if name is None:
         return x
+    if current().ulysses:  # all heads have equal work, and after the exchange the positions must be in order
+        size = x.shape[axis] // jax.lax.axis_size(name)
+        return jax.lax.dynamic_slice_in_dim(x, jax.lax.axis_index(name) * size, size, axis)
     # In causal attention a late position attends to many others and an early one to few. So the sequence is cut into
     # 2 n chunks, and device i of n has chunks i and 2 n - 1 - i: all devices have equal work. Brandon et al., "Striped
     # Attention", arXiv:2311.09431, describe the imbalance; the pairing is that of Llama 3, arXiv:2407.21783, 3.3.2.

@@ -420,7 +420,7 @@ def test_an_efficiency_that_is_hardly_known_is_no_headline(tmp_path: Path) -> No
     rows[name] = dataclasses.replace(rows[name], efficiency=Estimate(value=0.68, lo=0.28, hi=1.2))
     (sentence,) = headlines([*rows.values()])
     assert sentence.startswith("No headline") and "is only known to ±46 points, and a headline needs ±10" in sentence
-    assert "22x as many rounds (--config.measure.budget_s)" in sentence
+    assert "22x as many rounds would give that (--config.measure.budget_s)" in sentence
     rows[name] = dataclasses.replace(rows[name], efficiency=Estimate(value=0.68, lo=0.57, hi=0.8))
     assert headlines([*rows.values()])[0].startswith("No headline")
 

@@ -24,7 +24,8 @@ FLAGS = {"preset", "workdir", "dry_run", "target", "from", "template", "run", "c
     "nodes", "devices", "processes_per_node", "minutes", "options",
     "targets", "counts", "depths", "link",
     "export", "tokens", "examples", "deadline", "prices", "price_per_hour", "docs", "clear",
-    "coordinator", "processes", "process",
+    "coordinator", "processes", "process", "to",
+    "against", "probes",
 }  # fmt: skip
 
 
@@ -89,7 +90,7 @@ def test_the_terminal_renders_whatever_a_verb_prints(monkeypatch: pytest.MonkeyP
 def test_every_verb_and_every_variable_is_the_makefiles() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for verb, about in commandline.VERBS.items():
-        if verb in ("help", "version"):
+        if verb in ("help", "version", "install-completion"):
             continue
         variable = command_form.ARGUMENTS.get(verb, "EXP") if about.argument not in ("", "...") else ""
         (recipe,) = re.findall(rf"^{verb}:.*\n\t.*", makefile, re.MULTILINE)

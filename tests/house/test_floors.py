@@ -18,6 +18,7 @@ FLOORS = (
     {"discovery", "levers", "jax_import", "ranges"},
     {"command_form"},
     {"machine"},
+    {"environments"},
     {"core"},
     {"hlo"},
     {"config"},
@@ -42,12 +43,16 @@ WINGS = {
 }
 # A feature imports all floors and wings. The features that it also imports, each with the reason:
 FEATURES: dict[str, set[str]] = {
+    "accept": {"doctor"},  # what the doctor finds on a host decides with its speed
     "ablations": set(),
     "audit": set(),
+    "bisect": {"comparison"},  # each step of a bisection is a comparison
     "cards": {"comparison"},  # a rerun of a card is judged as any comparison of two runs
+    "decode": set(),
     "comparison": {"ablations", "training"},  # two runs are compared by their waterfalls, two trainings by their curves
     "doctor": set(),
     "exports": {"comparison", "time_to_target", "training"},  # what it exports
+    "fixture": {"comparison", "exports"},  # its verdicts are those of `ab`, and its file is read by other programs
     "forecast": set(),
     "launch": set(),
     "machine_profile": set(),
@@ -60,10 +65,12 @@ FEATURES: dict[str, set[str]] = {
 # The files of features that work without jax: those with these names, and
 CONCLUDING = {"analysis", "figures", "page", "sentences"}
 WITHOUT_JAX = {
+    "accept": {"files", "outcome", "probe", "probes", "reference_rates", "rule", "verdicts"},
     "audit": {"checks", "table", "work"},
     "cards": {"card", "gallery"},
-    "comparison": {"calibration", "comparable", "comparison", "judge", "ratio"},
+    "comparison": {"calibration", "comparable", "comparison", "judge", "phases", "ratio"},
     "exports": {"formats", "markdown", "measure", "mlperf", "quantities", "source", "texts", "trackers"},
+    "fixture": {"measured", "plugin", "table"},
     "forecast": {"advice", "estimate", "forecasts", "network", "schedule", "work"},
     "training": {"trainings"},
 }
@@ -76,10 +83,11 @@ OUTSIDE = {
 }
 NO_JAX = {
     *("errors", "digits", "interrupts", "native_log", "command_form", "discovery", "levers", "jax_import", "catalog"),
-    *("hlo", "records", "configs", "features", *WINGS),
+    *("hlo", "records", "configs", "environments", "features", *WINGS),
 }
 CORE_WITHOUT_JAX = {"schema", "same_model", "store"}
-JAX = {"jax", "jaxlib", "flax", "optax", "orbax", "jaxtyping", "chex"}
+SHAPES = "jaxtyping"  # of arrays of NumPy, too, but only type checkers may need it where jax may be missing
+JAX = {"jax", "jaxlib", "flax", "optax", "orbax", SHAPES, "chex"}
 
 
 def room_of(path: str) -> str:
@@ -120,6 +128,13 @@ def imports(path: str, text: str) -> list[str]:
     return names
 
 
+def for_type_checkers(text: str) -> list[str]:
+    """The modules that no run imports: those below `if TYPE_CHECKING`."""
+    ifs = (node for node in ast.walk(parsed(text)) if isinstance(node, ast.If))
+    blocks = [ast.unparse(node) for node in ifs if ast.unparse(node.test) == "TYPE_CHECKING"]
+    return [name for block in blocks for name in imports("", block)]
+
+
 def allowed_rooms(path: str) -> set[str] | None:
     """The rooms that a file may import; None for a file of a room that is in no list."""
     room, below = room_of(path), set[str]()
@@ -154,7 +169,7 @@ def wrong_imports(path: str, text: str) -> list[str]:
             wrong.append(f"{path}: '{room}' must not import '{name}'")
         if rest[:1] == ["core"] and without_jax(path) and not {*rest[1:2]} <= CORE_WITHOUT_JAX:
             wrong.append(f"{path}: it does without jax and imports '{name}'")
-        if top in JAX and without_jax(path):
+        if top in JAX and without_jax(path) and not (top == SHAPES and name in for_type_checkers(text)):
             wrong.append(f"{path}: it does without jax and imports '{name}'")
     return wrong
 
@@ -268,6 +283,10 @@ def test_planted_violations_are_found() -> None:
     assert wrong_imports("jaxbench/report/html.py", "from jaxbench.measure import check")
     assert wrong_imports("jaxbench/report/html.py", "from jaxbench.features.training import page")
     assert wrong_imports("jaxbench/analysis/scaling_laws.py", "import optax")
+    shapes = "from jaxtyping import Float"
+    assert wrong_imports("jaxbench/statistics/turns.py", shapes)
+    assert not wrong_imports("jaxbench/statistics/turns.py", f"if TYPE_CHECKING:\n    {shapes}")
+    assert wrong_imports("jaxbench/statistics/turns.py", "if TYPE_CHECKING:\n    import jax")
     assert wrong_imports("jaxbench/sweep/sweep.py", "from jaxbench.report import html")
     assert wrong_imports("experiments/cnn.py", "from jaxbench.parallel.strategies import pmap")
     assert wrong_imports("jaxbench/attic/x.py", "")

@@ -17,10 +17,11 @@ from workload_cases import KEY, experiment_workload, one_device
 
 from jaxbench import parallel
 from jaxbench.errors import UserError
+from jaxbench.levers import SCHEDULE
 from jaxbench.measure import check, expected_communication
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import axes, schedule
-from jaxbench.parallel.schedule import BACKWARD, CHUNKS, FORWARD, NOWHERE
+from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE
 from jaxbench.parallel.stage import SplitVjp
 from jaxbench.workloads.models import attention
 
@@ -36,7 +37,7 @@ def case(layers, remat="none"):
 
 def built(mesh, schedule="gpipe", micro_batches=4, remat="none"):
     sizes = axes.parse(mesh)
-    workload, reference = case(max(2, sizes["stage"] * CHUNKS[schedule]), remat)
+    workload, reference = case(max(2, sizes["stage"] * SCHEDULE.read(schedule).chunks), remat)
     workload = dataclasses.replace(workload, micro_batches=micro_batches)
     devices = jax.devices()[: int(np.prod(list(sizes.values())))]
     return workload, parallel.load("hybrid").build(workload, devices, sizes=sizes, schedule=schedule), reference
@@ -46,6 +47,7 @@ CASES = [
     *(("data=2,stage=2", "interleaved", 4), ("data=2,stage=2,tensor=2", "1f1b", 4), ("data=2,stage=4", "gpipe", 4)),
     *(("stage=1", "gpipe", 2), ("stage=4", "gpipe", 1), ("stage=8", "gpipe", 16)),
     *(("stage=2", "1f1b", 8), ("stage=8", "1f1b", 4), ("stage=4", "interleaved", 8)),
+    *(("stage=2,tensor=2", "interleaved:3", 2), ("fsdp=2,stage=2", "interleaved", 4)),
     ("stage=4,tensor=2", "gpipe", 4),
     *(("fsdp=2,stage=2,tensor=2", "1f1b", 4), ("data=2,fsdp=2,stage=2", "gpipe", 2)),
 ]
@@ -63,7 +65,7 @@ def test_parameters_of_one_device_expected_communication_and_published_bubble(me
     with jax.set_mesh(program.mesh):
         _, metrics = compiled.call(program.init(KEY), program.put(batch))
     stages = axes.parse(mesh)["stage"]
-    bubble = (stages - 1) / (CHUNKS[schedule] * micro_batches + stages - 1)
+    bubble = (stages - 1) / (SCHEDULE.read(schedule).chunks * micro_batches + stages - 1)
     assert 1 - metrics["busy_share"] == pytest.approx(bubble)
 
 
@@ -166,60 +168,58 @@ def test_a_recomputed_block_keeps_its_input_alone():
 
 
 SIZES = [(k, m) for k in (1, 2, 3, 4, 8) for m in (1, 2, 4, 8, 32)]
-CASES_schedule = [(name, k, m) for name in schedule.CHUNKS for k, m in SIZES if name != "interleaved" or m % k == 0]
+NAMES = ("gpipe", "1f1b", "interleaved", "interleaved:3")
+CASES_schedule = [(name, k, m) for name in NAMES for k, m in SIZES if "inter" not in name or m % k == 0]
+
+
+def executed(made, stages):
+    """By (direction, micro-batch, place in the row of all chunks): the tick in which it runs, from the tables."""
+    when = {}
+    for direction, passes, start in ((FORWARD, made.forward, 0), (BACKWARD, made.backward, made.start)):
+        for t, s in itertools.product(range(len(passes.busy)), range(stages)):
+            if passes.busy[t, s]:
+                work = direction, int(passes.micro_batch[t, s]), int(passes.chunk[t, s]) * stages + s
+                assert work not in when
+                when[work] = t + start
+    return when
 
 
 @pytest.mark.parametrize(("name", "stages", "micro_batches"), CASES_schedule)
-def test_all_work_is_done_once_and_after_what_it_needs(name, stages, micro_batches):
-    made, chunks = schedule.make(name, stages, micro_batches), schedule.CHUNKS[name]
-    when = {}
-    for t, s in itertools.product(range(made.ticks), range(stages)):
-        if made.kind[t, s]:
-            work = int(made.kind[t, s]), int(made.micro_batch[t, s]), int(made.chunk[t, s]) * stages + s
-            assert work not in when
-            when[work] = t
-    places = range(chunks * stages)
+def test_all_work_is_done_once_and_one_tick_after_what_it_needs(name, stages, micro_batches):
+    made, chunks = schedule.make(name, stages, micro_batches), SCHEDULE.read(name).chunks
+    when, places = executed(made, stages), range(chunks * stages)
     assert set(when) == set(itertools.product((FORWARD, BACKWARD), range(micro_batches), places))
     for m, place in itertools.product(range(micro_batches), places[1:]):
-        assert when[FORWARD, m, place - 1] < when[FORWARD, m, place]
-        assert when[BACKWARD, m, place - 1] > when[BACKWARD, m, place]
-        assert when[BACKWARD, m, places[-1]] > when[FORWARD, m, places[-1]]
-    bubble = (stages - 1) / (chunks * micro_batches + stages - 1)
-    assert np.mean(made.kind == schedule.IDLE) == pytest.approx(bubble), "the published idle share"
+        assert when[FORWARD, m, place - 1] + 1 == when[FORWARD, m, place]  # a result is held for one tick only
+        assert when[BACKWARD, m, place - 1] == when[BACKWARD, m, place] + 1
+    late = [when[BACKWARD, m, places[-1]] - when[FORWARD, m, places[-1]] for m in range(micro_batches)]
+    assert min(late) > 0 if made.stores_gradients else set(late) == {0}
+    assert made.idle == pytest.approx((stages - 1) / (chunks * micro_batches + stages - 1)), "the published idle share"
 
 
 @pytest.mark.parametrize(("stages", "micro_batches"), SIZES)
-def test_1f1b_holds_as_many_micro_batches_as_there_are_stages(stages, micro_batches):
-    assert schedule.make("1f1b", stages, micro_batches).kept == min(stages, micro_batches)
+def test_1f1b_holds_a_number_of_micro_batches_that_does_not_grow(stages, micro_batches):
+    assert schedule.make("1f1b", stages, micro_batches).kept == min(2 * stages - 1, micro_batches)
     assert schedule.make("gpipe", stages, micro_batches).kept == micro_batches
+    if micro_batches % stages == 0:
+        few = min(micro_batches, 2 * stages)
+        assert schedule.make("interleaved", stages, micro_batches).kept <= 2 * few
 
 
 @pytest.mark.parametrize(("name", "stages", "micro_batches"), CASES_schedule)
-def test_a_place_holds_what_its_reader_expects(name, stages, micro_batches):
-    """Executes the tables like the compiled loop, with names instead of arrays."""
-    made, chunks = schedule.make(name, stages, micro_batches), schedule.CHUNKS[name]
-    inputs = [[None] * (made.inputs + 1) for _ in range(stages)]
-    due = [[None] * (made.gradients + 1) for _ in range(stages)]
-    kept = [[None] * made.kept for _ in range(stages)]
-    onward, back = [None] * stages, [None] * stages
-    for t in range(made.ticks):
-        sent_onward, sent_back = [None] * stages, [None] * stages
-        for s in range(stages):
-            inputs[s][made.comes_input[t, s]] = onward[s]
-            due[s][made.comes_gradient[t, s]] = back[s]
-            m, place = int(made.micro_batch[t, s]), int(made.chunk[t, s]) * stages + s
-            if made.kind[t, s] == FORWARD:
-                assert inputs[s][made.input[t, s]] == (m, place) if place else made.input[t, s] == NOWHERE
-                kept[s][made.keep[t, s]] = m, place
-                sent_onward[(s + 1) % stages] = (m, place + 1)
-            if made.kind[t, s] == BACKWARD:
-                assert kept[s][made.keep[t, s]] == (m, place)
-                if place < chunks * stages - 1:
-                    assert due[s][made.gradient[t, s]] == (m, place)
-                else:
-                    assert made.gradient[t, s] == NOWHERE
-                sent_back[(s - 1) % stages] = (m, place - 1)
-        onward, back = sent_onward, sent_back
+def test_a_slot_holds_what_its_reader_expects(name, stages, micro_batches):
+    """Executes the tables like the compiled loop, with names instead of arrays: in idle ticks, too."""
+    made = schedule.make(name, stages, micro_batches)
+    kept = [[None] * (made.kept + 1) for _ in range(stages)]
+    for first, end, directions in made.segments():
+        for t, s in itertools.product(range(first, end), range(stages)):
+            if FORWARD in directions:
+                work = made.forward.micro_batch[t, s], made.forward.chunk[t, s]
+                kept[s][made.forward.keep[t, s] if made.forward.busy[t, s] else NOWHERE] = work
+            if BACKWARD in directions:
+                row = t - made.start
+                work = made.backward.micro_batch[row, s], made.backward.chunk[row, s]
+                assert kept[s][made.backward.keep[row, s]] == work
 
 
 def test_segments_cover_all_ticks_in_order():
@@ -228,8 +228,14 @@ def test_segments_cover_all_ticks_in_order():
         rows = made.segments()
         assert [row[0] for row in rows] == [0, *(row[1] for row in rows[:-1])]
         assert rows[-1][1] == made.ticks
-        for first, end, kinds in rows:
-            assert {int(kind) for kind in made.kind[first:end].flat} - {0} <= set(kinds)
+        ticks = {name: sum(end - first for first, end, names in rows if name in names) for name in (FORWARD, BACKWARD)}
+        assert ticks == {FORWARD: len(made.forward.busy), BACKWARD: len(made.backward.busy)}
+
+
+@pytest.mark.parametrize("text", ["interleaved:1", "interleaved:x", "gpipe:2", "zigzag"])
+def test_schedules_that_do_not_exist_are_refused(text):
+    with pytest.raises(UserError, match=f"schedule={text} .* use interleaved:4"):
+        SCHEDULE.read(text)
 
 
 def test_micro_batches_that_cannot_be_grouped_are_refused_with_a_number_that_can():

@@ -40,9 +40,9 @@ def hybrid(workload, mesh, **how):
     return parallel.load("hybrid").build(workload, devices, sizes=sizes, **how)
 
 
-def tried(mesh, *, experts=0, sequence=False, **changes):
+def tried(mesh, *, experts=0, sequence=False, ulysses=False, gather="each", **changes):
     workload, reference = case(experts, **changes)
-    program = hybrid(workload, mesh, sequence=sequence)
+    program = hybrid(workload, mesh, sequence=sequence, ulysses=ulysses, gather=gather)
     return assert_right(workload, program, reference(program.parts if stateful(workload) else 1))
 
 
@@ -62,6 +62,37 @@ def test_same_parameters_and_expected_communication(mesh):
 def test_with_positions_split_between_the_products(mesh):
     report = tried(mesh, sequence=True)
     assert {"all-gather", "reduce-scatter"} <= {c.kind for c in report.collectives}
+
+
+@pytest.mark.parametrize("mesh", thin(["context=4", "fsdp=2,context=2,tensor=2", "data=2,context=4"], 1))
+def test_with_positions_exchanged_for_heads(mesh):
+    report = tried(mesh, ulysses=True)
+    kinds = {c.kind for c in report.collectives}
+    assert "all-to-all" in kinds and "collective-permute" not in kinds
+
+
+@pytest.mark.parametrize("mesh", thin(["fsdp=4", "data=2,fsdp=2,tensor=2", "fsdp=2,context=2"], 1))
+def test_parameters_are_gathered_as_often_as_the_lever_says(mesh):
+    elements = {}
+    for gather in ("each", "once", "once_summed"):
+        report = tried(mesh, gather=gather, **{"lever.accumulate": "4"})
+        elements[gather] = {c.kind: c.elements for c in report.collectives}
+    gathered = {gather: found["all-gather"] for gather, found in elements.items()}
+    assert gathered["each"] > 3 * gathered["once"] and gathered["once"] == gathered["once_summed"]
+    scattered = {gather: found["reduce-scatter"] for gather, found in elements.items()}
+    assert scattered["once"] == scattered["each"] == 4 * scattered["once_summed"]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "changes", "said"),
+    [
+        ("tensor", {"gather": "once"}, r"gather=once needs a mesh with the axis fsdp"),
+        ("tensor", {"ulysses": True}, r"context_attention=ulysses needs a mesh with the axis context"),
+    ],
+)
+def test_ways_without_their_axis_are_refused(strategy, changes, said):
+    with pytest.raises(UserError, match=said):
+        parallel.settings(strategy, 2, **changes)
 
 
 @pytest.mark.parametrize("mesh", thin(["expert=2", "expert=2,tensor=2", "expert=8", "data=2,expert=4"], 2))

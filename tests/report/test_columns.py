@@ -19,6 +19,7 @@ import fabricate_cases as fab
 import fabricate_losses
 import fabricate_power
 import fabricate_ranks
+import fabricate_tokens
 import numpy as np
 import pytest
 from report import runs
@@ -94,6 +95,7 @@ def test_every_column_leads_somewhere(tmp_path: Path) -> None:
         examples_with_gradient=8,
     )  # fmt: skip
     found.append(run_report.find(RunFolder(fabricate.run_folder(tmp_path / "work", devices=(1, 2), work=work))))
+    found.append(run_report.find(RunFolder(fabricate_tokens.folder(tmp_path / "tokens", joules=1.0))))
     found.append(run_report.find(RunFolder(fabricate_power.folder(tmp_path / "power"))))
     for kind in ("precision", "inputs", "inference", "sharing"):
         found.append(run_report.find(RunFolder(fabricate_arms.folder(tmp_path / kind, kind))))

@@ -15,6 +15,7 @@ import fabricate_arms
 import fabricate_forecasts
 import fabricate_losses
 import fabricate_ranks
+import fabricate_tokens
 import pytest
 from fabricate_losses import Loss
 from house.tree import ROOT
@@ -54,6 +55,7 @@ MADE: dict[str, Make] = {
         path, experiment="resnet50", strategies=("jit_auto", "fsdp", "pmap"), config={"report": {"overlay": OVERLAY}}
     ),
     "ranks": lambda path: fabricate_ranks.folder(path, [1.0, 1.0, 1.3, 1.0]),
+    "tokens": fabricate_tokens.folder,
 }
 OVERLAY = "tf_dgx1_p100_synth"
 COMMITTED = (
@@ -337,7 +339,7 @@ def draw_brand_new(run):
 def test_every_figure_has_a_caption_and_runs(name: str) -> None:
     plot = build.figures()[name]
     assert plot.caption.endswith(".")
-    assert {view.partition("/")[0] for view in plot.views} <= {"training", "levers", "cases", "compiled"}
+    assert {view.partition("/")[0] for view in plot.views} <= {"training", "levers", "cases", "compiled", "decode"}
 
 
 def test_every_view_that_something_asks_for_has_a_figure() -> None:

@@ -16,6 +16,7 @@ from jaxbench.analysis import studies, waterfall
 from jaxbench.catalog import published
 from jaxbench.core import schema, store
 from jaxbench.core.store import RunFolder
+from jaxbench.levers import SCHEDULE
 from jaxbench.report import run_report
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.series import received_bytes
@@ -250,7 +251,7 @@ def made(path: Path, entries: list[dict[str, Any]], *, rounds: int = ROUNDS) -> 
 
 def stages(k: int, m: int, name: str = "gpipe", *, cores: int = 2, **changes: Any) -> dict[str, Any]:
     """A pipeline with the theoretical idle share, and the throughput that follows from it."""
-    share = waterfall.idle_share(k, m, waterfall.CHUNKS.get(name, 1))
+    share = waterfall.idle_share(k, m, SCHEDULE.read(name).chunks)
     facts: dict[str, Any] = dict(
         strategy="pipeline", devices=k, arm=f"accumulate={m}, schedule={name}", oversubscribed=k > cores,
         levers={"accumulate": str(m), "schedule": name}, facts={"busy_share": 1 - share},

@@ -58,7 +58,7 @@ def test_the_answer_comes_first_and_is_counted() -> None:
 
 def test_an_unexpected_result_stands_alone_with_its_sentence() -> None:
     text = first_run.render(document(item("yes"), item("NO", why=["pmap: <wrong>"])), [])
-    section = text[text.index("Not as expected") : text.index("Expected and found")]
+    section = text[text.index("Not as expected") : text.index('<h2 id="expected">')]
     assert "pmap: &lt;wrong&gt;" in section and "smoke-cnn" in section
     assert "Not as expected" not in first_run.render(document(item("yes")), [])
     assert "first-run.json" in text and "Home folders" in text and "CPU &amp; Co" in text

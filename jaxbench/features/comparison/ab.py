@@ -1,17 +1,18 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""Compares two settings or two commits of one experiment, in pairs of fresh processes, until the verdict is clear.
+"""Compares two settings, commits or releases of one experiment, until the verdict is clear, in pairs of processes.
 
 A pair is one process of A and one of B for each device count. On CPUs both run at the same time and take turns in each
 round. An accelerator belongs to one process at a time, so there the two run in sequence, in an order that alternates
 from pair to pair. Both arms are ordinary run folders, `a` and `b`, which a second start continues.
 
-The processes of an arm run the package and the experiment of its commit. This process runs the working tree, and makes
-the plan and the settings of both arms.
+The processes of an arm run the package and the experiment of its commit, with the packages of its release. This process
+runs the working tree, and makes the plan and the settings of both arms.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy as copy_lib
 import dataclasses
 import math
 import random
@@ -30,11 +31,13 @@ from rich.text import Text
 from jaxbench import config as config_lib
 from jaxbench.core import schema
 from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
+from jaxbench.environments.release import Release
 from jaxbench.errors import UserError, of_kind
-from jaxbench.features.comparison import comparable, judge, other_commit
+from jaxbench.features.comparison import arm_code, comparable, judge, other_commit, phases
+from jaxbench.features.comparison.arm_code import ArmCode
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.judge import CANNOT_TELL, Answers, Metric
-from jaxbench.features.comparison.other_commit import OTHER_PROTOCOL, Checkout, OtherCommit
+from jaxbench.features.comparison.other_commit import OTHER_PROTOCOL, OtherCommit
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Prepare, Recorded, Request, Round
 from jaxbench.records.manifest import Manifest
@@ -46,13 +49,46 @@ from jaxbench.sweep.workers import References, Workers, note_workers
 Clock = Callable[[], float]
 
 
+class ArmFailed(UserError):
+    """One arm cannot be measured. arm: "A" or "B"."""
+
+    def __init__(self, message: str, arm: str):
+        super().__init__(message)
+        self.arm = arm
+
+
+@contextlib.contextmanager
+def _of_arm(name: str) -> Iterator[None]:
+    """Adds the arm to a UserError."""
+    try:
+        yield
+    except ArmFailed:
+        raise
+    except UserError as error:
+        raise ArmFailed(str(error), name) from error
+
+
+def decided(answers: Answers) -> bool:
+    return answers.overall.verdict != CANNOT_TELL
+
+
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """When to stop. seconds: no new pair starts after these. margin: as in `judge`."""
+    """When to stop.
+
+    Attributes:
+      seconds: no new pair starts after these.
+      metric: of the step, or of `phases`.
+      margin: as in `judge`.
+      settles: whether a look may end the measurement.
+      alpha: the chance of a false alarm of the metric at any look.
+    """
 
     seconds: float
     metric: Metric
     margin: float
+    settles: Callable[[Answers], bool] = decided
+    alpha: float = judge.ALPHA
 
     def __post_init__(self) -> None:
         if not self.seconds > 0:
@@ -61,11 +97,15 @@ class Budget:
 
 @dataclass(frozen=True)
 class Side:
-    """What one arm measures. text: as it was typed. ref: "ref:NAME" for a commit; "" for the working tree."""
+    """What one arm measures. text: as it was typed. ref: "ref:NAME" for a commit; "" for the working tree.
+
+    release: the packages that its processes use; empty: those of this process.
+    """
 
     config: ConfigDict
     text: str = ""
     ref: str = ""
+    release: Release = Release()
 
 
 Outcome = tuple[Comparison, str]  # of the finished pairs; and why measuring ended, as a clause
@@ -79,31 +119,33 @@ class _Arm:
         name: str,
         experiment: str,
         side: Side,
-        checkout: Checkout | None,
+        code: ArmCode,
         workdir: Path,
         console: Console,
         stack: ExitStack,
     ):
-        """checkout: the files of the commit that is measured; None: the working tree."""
-        config = side.config
+        """code: what its processes run."""
+        config, checkout = side.config, code.checkout
         self.title = f"{name} ({side.text or 'default settings'})"
         if config.measure.processes != 1:
             raise UserError(
                 f"--config.measure.processes={config.measure.processes} has no effect on ab, which starts processes in "
                 "pairs: leave it out, or raise --budget_s."
             )
-        self.name = f"{name} ({checkout})" if checkout else name
-        self.rounds, self.checkout = int(config.measure.rounds), checkout
+        self.name = f"{name} ({code})" if code != ArmCode() else name
+        self.rounds, self.code = int(config.measure.rounds), code
         self.asked = runner.ask(experiment, config, console)
         copy = OtherCommit.of(checkout, experiment, config) if checkout else None  # may refuse, so before the folder
-        self.notes = copy.notes if copy else ()
+        self.notes = (*(copy.notes if copy else ()), *code.notes)
         self.folder = RunFolder.begin(workdir / name.lower(), config_lib.plain(config))
         stack.callback(self.folder.close)
         self.references = References(self.folder.path, self.asked.points)
         stack.callback(self.references.close)
         if (self.folder.path / MANIFEST).exists():  # continued: pairs of two commits must not mix in one arm
             other_commit.require_same_commit(self.folder.path, self.folder.manifest()["git"], checkout)
+            arm_code.require_same_environment(self.folder.path, self.folder.manifest(), code.environment)
         manifest = runner.session_of(self.asked, experiment) | (copy.manifest if copy else Manifest())
+        manifest |= code.manifest(self.asked.machine)
         session = runner.begin_session(self.folder, manifest)  # refuses another machine or other software
         self.job = runner.job_of(self.folder, self.asked, config, experiment, session=session)
         programs, not_kept = programs_of(config.measure.compile, self.asked.machine)
@@ -111,6 +153,8 @@ class _Arm:
         self.notes = (*self.notes, *([not_kept.rstrip(".")] if not_kept else []))
         if copy:
             self.job = dataclasses.replace(self.job, experiment=copy.experiment, source=copy.source)
+        if code.environment:
+            self.job = dataclasses.replace(self.job, source=code.copy, python=code.python)
         self.start = Start(self.job)
         stack.callback(self.start.close)
         rounds = [record for record in self.folder.records() if isinstance(record, schema.RoundRecord)]
@@ -127,6 +171,12 @@ class _Arm:
         return first_missing // self.rounds  # a pair without its last rounds is measured again
 
     @property
+    def measured(self) -> tuple[object, ...]:
+        """Equal for arms that measure the same."""
+        checkout, environment = self.code.checkout, self.code.environment
+        return self.job.config, checkout and checkout.commit, environment and environment.name
+
+    @property
     def knows_steps(self) -> bool:
         """Whether an earlier pair has found the number of steps in a block for every point."""
         return all(point.point in self._steps for point in self.asked.points)
@@ -140,9 +190,11 @@ class _Arm:
             with self._understood():
                 record = workers.ask(point, request).record
         except WorkerError as error:
-            if self.checkout and error.stage == "start":  # the other commit may not understand the setup or the request
+            # Another commit may not understand the setup or the request.
+            if self.code.checkout and error.stage == "start":
                 raise self._not_understood(str(error)) from error
-            raise UserError(f"{self.name} cannot be measured: {point} failed at {error.stage} ({error}).") from error
+            said = f"{self.name} cannot be measured: {point} failed at {error.stage} ({error})."
+            raise ArmFailed(said, self.name[:1]) from error
         self.folder.append(record)
         return record
 
@@ -152,12 +204,12 @@ class _Arm:
         try:
             yield
         except ValueError as error:
-            if not self.checkout:
+            if not self.code.checkout:
                 raise
             raise self._not_understood(str(error)) from error
 
     def _not_understood(self, reason: str) -> UserError:
-        return UserError(f"{self.name} cannot be measured ({reason}): {OTHER_PROTOCOL}.")
+        return ArmFailed(f"{self.name} cannot be measured ({reason}): {OTHER_PROTOCOL}.", self.name[:1])
 
     def round(self, workers: Workers, point: str, number: int) -> None:
         """Measures a round with the block length of the first pair: blocks of different lengths are not comparable."""
@@ -195,23 +247,35 @@ def run(
 ) -> Outcome:
     """Measures pairs until the overall verdict is reached or the budget is spent. Raises UserError."""
     with ExitStack() as stack:
-        opened = [stack.enter_context(other_commit.files(side.ref)) if side.ref else None for side in sides]
-        if any(opened):
-            for name, checkout in zip("AB", opened, strict=True):
-                console.print(f"{name} is {checkout or 'the working tree'}.", highlight=False, soft_wrap=True)
+        codes = []
+        for name, side in zip("AB", sides, strict=True):
+            with _of_arm(name):
+                codes.append(stack.enter_context(arm_code.opened(side.ref, side.release, experiment, console)))
+        if any(code != ArmCode() for code in codes):
+            for name, code in zip("AB", codes, strict=True):
+                console.print(f"{name} is {code}.", highlight=False, soft_wrap=True)
         arms = []
-        for name, side, checkout in zip("AB", sides, opened, strict=True):
-            arms.append(_Arm(name, experiment, side, checkout, workdir, console, stack))
+        if budget.metric == phases.METRICS["compile"] or any(code != ArmCode() for code in codes):
+            sides = (compiling(sides[0]), compiling(sides[1]))
+        for name, side, code in zip("AB", sides, codes, strict=True):
+            with _of_arm(name):
+                arms.append(_Arm(name, experiment, side, code, workdir, console, stack))
         if arms[0].rounds != arms[1].rounds:
             raise UserError(
                 f"--config.measure.rounds is {arms[0].rounds} in A and {arms[1].rounds} in B: it must be equal in both."
             )
         for note in (note for arm in arms for note in arm.notes):
             console.print(f"{note}.", style="yellow", highlight=False, soft_wrap=True)
-        measured = [(arm.job.config, arm.checkout and arm.checkout.commit) for arm in arms]
-        if measured[0] == measured[1]:
+        if arms[0].measured == arms[1].measured:
             console.print("A and B are identical: a difference between them would be a false alarm.")
         return _measure(arms, budget, console, clock, random.Random(int(arms[0].job.config["seed"])))
+
+
+def compiling(side: Side) -> Side:
+    """The side, with each of its processes compiling its programs: a kept program says nothing about the compiler."""
+    config = copy_lib.deepcopy(side.config)
+    config.measure.compile = config_lib.FRESH
+    return dataclasses.replace(side, config=config)
 
 
 def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, order: random.Random) -> Outcome:
@@ -244,23 +308,34 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
     a, b = (comparable.read(arm.folder.path) for arm in arms)
     # Whatever differs between the arms was asked for, so all of it is declared.
     across = tuple({**comparable.differences(a, b), **comparable.places(a, b)})
-    if any(arm.checkout for arm in arms):  # a commit may change the model; then the difference is reported
+    if any(arm.code != ArmCode() for arm in arms):  # a commit or a release may change the model, and that is reported
         implied = comparable.follows(across)
         across = (*across, *(name for name in comparable.models(a, b, across) if name not in implied))
     pair = comparable.pair(a, b, across)
     # An interrupted pair has processes of one arm, or too few rounds: only whole pairs count.
     left, right = ({n: sample.only(range(pairs)) for n, sample in side.items()} for side in (pair.a, pair.b))
-    answers = judge.judge_pairs(left, right, budget.metric, margin=budget.margin)
+    steps = judge.metric_named(budget.metric.name if budget.metric.name in judge.METRICS else "step_s")
+    answers = judge.judge_pairs(left, right, steps, margin=budget.margin, alpha=budget.alpha)
+    starts = [phases.of_pairs(arm.folder, pairs) for arm in arms]
+    of_phases = phases.judged(starts[0], starts[1], margin=max(budget.margin, phases.MARGIN))
+    if budget.metric is not steps:
+        answers = phases.judged_by(*starts, budget.metric, margin=budget.margin, alpha=budget.alpha)
     software = tuple(dict.fromkeys((*(note for arm in arms for note in arm.notes), *pair.software)))
     found = Comparison(
-        a=arms[0].title, b=arms[1].title, answers=answers, left_out=pair.left_out, software=software, across=across
+        a=arms[0].title,
+        b=arms[1].title,
+        answers=answers,
+        left_out=pair.left_out,
+        software=software,
+        across=across,
+        phases=of_phases,
     )
     return found, _ended(answers, pairs, seconds, longest, budget)
 
 
 def _ended(answers: Answers, pairs: int, seconds: float, longest: float, budget: Budget) -> str:
     """Why no more pairs are measured; "" to go on. seconds: since the start. longest: of a pair."""
-    if pairs in judge.LOOKS and answers.overall.verdict != CANNOT_TELL:
+    if pairs in judge.LOOKS and budget.settles(answers):
         return f"the verdict was reached after {pairs} pairs"
     if judge.next_look(pairs) is None:
         return f"{pairs} pairs is the maximum"

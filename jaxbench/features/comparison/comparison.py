@@ -134,6 +134,7 @@ class Comparison:
       software: a sentence for each difference in software, which may explain a difference in time.
       across: the fields that were declared to differ.
       waterfalls: one pair for each point with a waterfall in both runs.
+      phases: of `ab`: the answer for each phase before the first step, over all points.
     """
 
     a: str
@@ -143,6 +144,7 @@ class Comparison:
     software: tuple[str, ...]
     across: tuple[str, ...] = ()
     waterfalls: tuple[WaterfallPair, ...] = ()
+    phases: tuple[Answers, ...] = ()
 
     @property
     def factors(self) -> tuple[Change, ...]:

@@ -298,11 +298,11 @@ def looks(pairs: int) -> int:
     return sum(pairs >= least for least in LOOKS)
 
 
-def judge_pairs(a: Side, b: Side, metric: Metric, *, margin: float) -> Answers:
+def judge_pairs(a: Side, b: Side, metric: Metric, *, margin: float, alpha: float = ALPHA) -> Answers:
     """Judges B against A as of the newest look. Later pairs are not used.
 
     a, b: the same points with the same number of processes; the i-th processes of both sides are a pair. margin: as in
-    `judge.judge`. Before the first look, every answer is "cannot tell".
+    `judge.judge`. alpha: the chance of a false alarm at any look. Before the first look, every answer is "cannot tell".
     """
     if metric.power < 0:
         a, b = per_example(a), per_example(b)
@@ -311,7 +311,7 @@ def judge_pairs(a: Side, b: Side, metric: Metric, *, margin: float) -> Answers:
     used = LOOKS[look - 1] if look else pairs  # pairs since the last look would be an unplanned look
     a, b = ({name: sample.only(range(used)) for name, sample in side.items()} for side in (a, b))
     logs = {name: _logs(a[name], b[name]) for name in a}
-    alpha = ALPHA * (share(look) if look else 0.0)
+    alpha *= share(look) if look else 0.0
     alone, each = len(logs) == 1, alpha / 2 / len(logs)
     points = tuple(
         _answer_of_pairs(name, logs[name], (a[name], b[name]), metric, margin, alpha if alone else each)

@@ -94,16 +94,15 @@ class Checkout:
 
 
 @contextmanager
-def files(ref: str) -> Iterator[Checkout]:
+def files(ref: str, folder: Path | None = None) -> Iterator[Checkout]:
     """Yields the files of `ref`. They are removed when the context ends, even by an exception.
+
+    folder: in the repository; None: as `repository_of`.
 
     Raises UserError if there is no repository or no such commit, or git cannot write its files.
     """
-    # An installed package is in no repository. Then the user's own repository has the commits.
-    folder = source.PACKAGE.parent if (source.PACKAGE.parent / ".git").exists() else Path.cwd()
-    with _explained():
-        repository = Path(git(folder, "rev-parse", "--show-toplevel")).resolve()
-    commit = _resolved(repository, ref.removeprefix(PREFIX))
+    repository = repository_of(folder)
+    commit = resolved(repository, ref.removeprefix(PREFIX))
     with tempfile.TemporaryDirectory(prefix=f"jaxbench-{commit[:12]}-") as scratch:
         folder = Path(scratch).resolve() / "files"
         try:
@@ -116,6 +115,17 @@ def files(ref: str) -> Iterator[Checkout]:
                 git(repository, "worktree", "remove", "--force", str(folder))
 
 
+def repository_of(folder: Path | None = None) -> Path:
+    """The repository that has the commits. Raises UserError if there is none.
+
+    folder: inside it. None: that of this package, or of the current folder if the package is installed.
+    """
+    if folder is None:
+        folder = source.PACKAGE.parent if (source.PACKAGE.parent / ".git").exists() else Path.cwd()
+    with _explained():
+        return Path(git(folder, "rev-parse", "--show-toplevel")).resolve()
+
+
 @contextmanager
 def _explained() -> Iterator[None]:
     """Turns a failure of git into a UserError with git's own reason."""
@@ -125,8 +135,8 @@ def _explained() -> Iterator[None]:
         raise UserError(f"git cannot give the files of another commit ({_last_line(error.stderr)}).") from error
 
 
-def _resolved(repository: Path, name: str) -> str:
-    """The hash of a commit."""
+def resolved(repository: Path, name: str) -> str:
+    """The hash of a commit. Raises UserError if there is none of this name."""
     try:
         # ^{commit}: a tag resolves to its commit, and the hash of a file to nothing.
         return git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")

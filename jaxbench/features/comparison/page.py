@@ -11,6 +11,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
@@ -29,8 +30,23 @@ from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, throughput
 from jaxbench.statistics.bootstrap import CALIBRATED, MIN_PROCESSES, Estimate
 
 _STYLES = {FASTER: "ok", SLOWER: "no", CANNOT_TELL: "unchecked"}
-_CALLED = {"step_s": "time per step"}
+_CALLED = {
+    "step_s": "time per step",
+    "trace_s": "time to trace",
+    "lower_s": "time to lower",
+    "compile_s": "time to compile",
+    "first_run_s": "time of the first run",
+    "peak_bytes": "peak memory",
+}
 _TURNS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}  # bidirectional controls reorder the text
+_PHASE_NAMES = {
+    "trace_s": "trace",
+    "lower_s": "lower",
+    "compile_s": "compile",
+    "first_run_s": "first run",
+    "step_s": "step",
+    "throughput": "step",
+}
 SHOWN = 0.95
 SCHEMA = 1  # of comparison.json
 STYLES = {FASTER: "green", SLOWER: "bold red", SAME: "", CANNOT_TELL: "yellow"}
@@ -114,6 +130,32 @@ def factor_table(comparison: Comparison) -> Table | None:
     return fill(columns, comparison.factors, group=lambda change: change.point)
 
 
+@dataclass(frozen=True)
+class _PhaseLine:
+    """A line of the table of phases. metric: its unit; the rest is that of its answer."""
+
+    metric: Metric
+    answer: Answer
+
+
+def phase_table(comparison: Comparison) -> Table | None:
+    """Each phase before the first step, as the sum over points, and the step itself; None without phases."""
+    if not comparison.phases:
+        return None
+    lines = [_PhaseLine(answers.metric, answers.points[0]) for answers in comparison.phases]
+    if comparison.answers.metric.name in judge.METRICS:
+        steps = comparison.answers
+        lines.append(_PhaseLine(steps.metric, steps.points[0] if len(steps.points) == 1 else steps.overall))
+    columns = (
+        Column("phase", lambda line: _PHASE_NAMES.get(line.metric.name, line.metric.name), kind=TEXT, terminal=ALWAYS),
+        Column("A", lambda line: value(line.answer.a, line.metric), terminal=ALWAYS),
+        Column("B", lambda line: value(line.answer.b, line.metric), terminal=ALWAYS),
+        Column("B / A [interval]", "answer.ratio", shown_ratio, terminal=ALWAYS),
+        Column("verdict", "answer.verdict", kind=TEXT, style=lambda word: _STYLES.get(word, ""), terminal=ALWAYS),
+    )
+    return fill(columns, lines)
+
+
 def _lines(answers: Answers) -> list[Answer]:
     """All points, and the overall answer if there are several."""
     return [*answers.points, *([answers.overall] if len(answers.points) > 1 else [])]
@@ -187,11 +229,20 @@ def sections(comparison: Comparison, *, helping: bool = True) -> list[Section]:
         ("Which factor", [clean(each) for each in factor_sentences(comparison.factors, answers.points)]),
         ("Compared", compared(comparison)),
         ("Ratio", [f"B's {called(answers.metric)} over A's: {above}", *intervals(answers)]),
-        ("Verdicts", [margin, alarms(answers)]),
+        ("Verdicts", [margin, alarms(answers), *_of_phases(comparison)]),
         ("What else differs", [clean(sentence) for sentence in comparison.software]),
         ("Left out", [clean(str(each)) for each in comparison.left_out]),
     ]
     return [(heading, notes) for heading, notes in every if notes]
+
+
+def _of_phases(comparison: Comparison) -> Iterator[str]:
+    if comparison.phases:
+        yield (
+            "trace, lower, compile and first run are sums over points, and questions of their own: each has a chance "
+            f"of a false faster or slower of at most {_percent(ALPHA)}, counts differences within "
+            f"{100 * comparison.phases[0].margin:.3g} % as none, and does not change the verdict"
+        )
 
 
 def compared(comparison: Comparison) -> list[str]:
@@ -292,7 +343,7 @@ def show(comparison: Comparison, console: Console) -> None:
     console.print()
     console.print(Text(headline(comparison), style=STYLES[comparison.verdict] or "bold"))
     console.print()
-    for table in filter(None, (answers_table(comparison.answers), factor_table(comparison))):
+    for table in filter(None, (answers_table(comparison.answers), phase_table(comparison), factor_table(comparison))):
         console.print(table.terminal(console.width))
         console.print()
     for heading, sentences in sections(comparison):
@@ -303,8 +354,8 @@ def markdown(comparison: Comparison, name: str) -> str:
     """The verdict and the table, then collapsed sections on how it was decided."""
     lines = [f"## {escape(name)}: {comparison.verdict}", "", escape(headline(comparison)), ""]
     lines += answers_table(comparison.answers).markdown(escape)
-    if (factors := factor_table(comparison)) is not None:
-        lines += ["", *factors.markdown(escape)]
+    for table in filter(None, (phase_table(comparison), factor_table(comparison))):
+        lines += ["", *table.markdown(escape)]
     for heading, sentences in sections(comparison):
         lines += ["", "<details>", f"<summary>{html.escape(heading)}</summary>", ""]
         lines += [*(f"- {escape(note)}" for note in sentences), "", "</details>"]
@@ -413,5 +464,12 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "across": comparison.across,
         "software": comparison.software,
         "left_out": [str(each) for each in comparison.left_out],
+        "phases": [_as_phase(answers) for answers in comparison.phases],
     }
     return dict(documents.plain(document))
+
+
+def _as_phase(answers: Answers) -> dict[str, object]:
+    answer = answers.points[0]
+    about = {"name": answers.metric.name, "unit": answers.metric.unit, "margin": answers.margin}
+    return {**about, "verdict": answer.verdict, "a": answer.a, "b": answer.b, "ratio": answer.ratio, "why": answer.why}

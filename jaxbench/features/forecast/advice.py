@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxbench.catalog import hardware, power_share
+from jaxbench.digits import digits
 from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.features.forecast.forecasts import AT_BEST, ESTIMATED, ForecastRecord
 from jaxbench.records import reading
@@ -321,6 +322,32 @@ class Growth:
             if (m / n) / faster > faster:
                 return m
         return None
+
+
+def gathers(records: Sequence[ForecastRecord]) -> list[str]:
+    """A sentence for each target on which several values of the lever `gather` were forecast: the fastest that fits."""
+    groups: dict[tuple[str, ...], dict[str, ForecastRecord]] = {}
+    for record in records:
+        words = record.arm.split(", ")
+        ways = [word for word in words if word.startswith("gather=")]
+        if ways and record.scheduled_s and record.peak_bytes:
+            rest = ", ".join(word for word in words if word not in ways)
+            groups.setdefault((record.target, record.strategy, rest), {})[ways[0]] = record
+    lines = []
+    for (target, strategy, rest), found in groups.items():
+        fitting = {way: record for way, record in found.items() if record.fits}
+        if len(found) < 2 or not fitting:
+            continue
+        best = min(fitting, key=lambda way: fitting[way].scheduled_s or 0.0)
+        others = ", ".join(f"{way}: {_way(record)}" for way, record in found.items() if way != best)
+        named = ", ".join(filter(None, (target, strategy, rest)))
+        lines.append(f"{named}: {best} is the fastest that fits, with {_way(found[best])} ({others}).")
+    return lines
+
+
+def _way(record: ForecastRecord) -> str:
+    size = f"{digits((record.peak_bytes or 0) / 1e9)} GB a device"
+    return f"{digits(1e3 * (record.scheduled_s or 0.0))} ms a step, {size}" + ("" if record.fits else ", too large")
 
 
 def growth(forecasts: Iterable[ForecastRecord], host: int) -> list[Growth]:

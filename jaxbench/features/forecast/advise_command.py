@@ -27,6 +27,7 @@ from jaxbench.features.forecast import advice, forecast_command, network
 from jaxbench.features.forecast.advice import Candidate, Price, TrainingBudget
 from jaxbench.features.forecast.forecast_command import Programs
 from jaxbench.features.forecast.forecasts import ForecastRecord
+from jaxbench.levers import ACCUMULATE, GATHER
 from jaxbench.machine import start
 from jaxbench.records.documents import plain, sealed
 
@@ -87,6 +88,7 @@ def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: P
         unit=workload.unit,
         deadline_s=asked.deadline_s,
     )
+    config = _with_gathers(config)
     deep = config.get("model", {}).get("layers") is not None and (workload.blocks or 0) > max(_DEPTHS)
     found: list[Candidate] = []
     missing: list[str] = []
@@ -126,10 +128,26 @@ def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: P
         "assumed": _assumed(config, job),
         "missing": missing,
         "candidates": advice.lines(advice.ranked(found), asked.today),
+        "gathers": advice.gathers(records),
         "growth": [{**dataclasses.asdict(each), "too_many": each.too_many} for each in grown],
     }
     write_json(workdir / FILE, sealed(plain(document)))
     return bool(found)
+
+
+def _with_gathers(config: ConfigDict) -> ConfigDict:
+    """The config with every value of the lever `gather` if there are micro-batches under `fsdp` and none was chosen."""
+    config = config.copy_and_resolve_references()
+    if "lever" not in config:  # another step's config
+        return config
+    many = any(ACCUMULATE.read(word) > 1 for word in ACCUMULATE.words(str(config.lever.accumulate)))
+    sharded = "fsdp" in str(config.strategy) or (
+        "fsdp=" in str(config.lever.mesh) and "stage=" not in config.lever.mesh
+    )
+    if many and sharded and config.lever.gather == GATHER.default:
+        with config.unlocked():
+            config.lever.gather = ",".join(GATHER.values)
+    return config
 
 
 def _offers(asked: AdviceRequest) -> list[tuple[Target, list[Price]]]:

@@ -25,17 +25,22 @@ from jaxbench.features.forecast.forecasts import AT_BEST, COMPILED, ESTIMATED, M
 from jaxbench.features.forecast.network import Hosts, Network, PciePath, alternatives, assumed, slowest
 from jaxbench.features.forecast.schedule import Event, Times
 from jaxbench.features.forecast.work import Chip, Cost
-from jaxbench.levers import PRECISION, REMAT, recomputes_products
+from jaxbench.levers import LARGE, PRECISION, REMAT, STAGE_INPUTS, recomputes_products
 
 _SHORT = ", shorter than in any published run. The gaps between kernels are not counted, so this is a lower bound"
 _ATTENTION = {
     "flash": "Attention is a flash kernel, which writes no scores to memory.",
     "plain": "Attention is plain: it writes its scores to memory, which flash attention does not.",
-    "ring": "Attention is a ring over the devices of a sequence; it writes the scores of each of its steps to memory.",
+    "ring": "Attention is a ring over the devices of a sequence, of flash kernels or else of blocks.",
+    "ulysses": "Attention exchanges the positions of a sequence for heads among its devices.",
 }
 # Makes a TPU's compiler schedule to save memory. Otherwise it uses more memory if it expects some to spare.
 SAVES_MEMORY = "--config.lever.compiler=async_all_gather+xla_tpu_scheduler_percent_shared_memory_limit=50"
 SLOW = "no answer within"  # in the reason if a compiler exceeded its time limit (processes/client.py)
+_RECOMPUTES = (
+    "A pipeline of a model of a billion parameters or more recomputes each stage from its input, because no other "
+    "recomputation was asked for."
+)
 _HOW = {
     "cycles": "the compiler's cycles",
     "roofline": "the roofline of products",
@@ -85,15 +90,20 @@ def exact(row: CompiledRow, experiment: str, target: Target) -> ForecastRecord:
     if record is None:
         return forecast
     # It compiles and has a time, so it is shown; but a step that sends something else is another step.
-    wrong = (f"Its communication is not as expected: {row.why}.",) if row.right is False else ()
+    notes = (f"Its communication is not as expected: {row.why}.",) if row.right is False else ()
+    levers = point.get("levers", {})
+    if record.passes and record.parameters >= LARGE and levers.get(REMAT.name, REMAT.default) == REMAT.default:
+        levers = {**levers, REMAT.name: STAGE_INPUTS}
+        notes = (*notes, _RECOMPUTES)
     return dataclasses.replace(
         forecast,
+        family=family(target.platform, levers),
         collectives=record.collectives,
         parameters=record.parameters,
         flops=record.flops,
         attention=record.attention,
         passes=record.passes,
-        notes=wrong,
+        notes=notes,
     )
 
 
@@ -332,8 +342,7 @@ def _slower(events: tuple[Event, ...], factor: float) -> tuple[Event, ...]:
         if isinstance(event, Cost | schedule.Copy):
             made.append(dataclasses.replace(event, seconds=factor * event.seconds, bytes=round(factor * event.bytes)))
         elif isinstance(event, schedule.Loop):
-            branches = tuple(factor * seconds for seconds in event.branches)
-            made.append(dataclasses.replace(event, events=_slower(event.events, factor), branches=branches))
+            made.append(dataclasses.replace(event, events=_slower(event.events, factor)))
         else:
             made.append(event)
     return tuple(made)

@@ -60,7 +60,7 @@ class ForecastRecord:
       flops: analytic FLOPs of a step on all devices.
       peak_flop_per_s: the peak of one device, for utilisation.
       passes: how often a stage of a pipeline runs forward, and backward; 0: no pipeline.
-      bubble_s: the part of work_s in which a stage of a pipeline is idle, or waits for the end of a longer tick.
+      bubble_s: the part of work_s in which a stage of a pipeline is idle.
       attention: the kinds of attention in the compiled text, as in `CompileReport`.
       notes: sentences that a reader needs.
     """

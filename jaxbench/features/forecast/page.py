@@ -165,7 +165,8 @@ def page_of(records: Sequence[ForecastRecord], pictures: Sequence[Picture] = (),
     exact = sum(record.basis == COMPILED and record.status == "ok" for record in records)
     of = " for this program with plain attention" if any(record.only_plain for record in records) else ""
     headlines = [
-        f"{exact} of {len(records)} forecasts are of compiled points, so their memory and bytes are exact.",
+        f"{exact} of {len(records)} forecast{'s are' if len(records) != 1 else ' is'} of compiled points, so memory "
+        "and bytes are exact.",
         "No number here is a measured time. A range reflects how far published runs were from their forecasts; 'at "
         f"least' is a lower bound{of}.",
     ]
@@ -327,6 +328,8 @@ def _page(document: Line, table: Table, brief: Table, pictures: list[Picture]) -
         sections.insert(
             0, Section("What another GPU brings, and what NVLink is worth", grown, definition=ADVICE_DEFINITION)
         )
+    if ways := document.get("gathers"):
+        sections.insert(0, Section("How often to gather parameters", ways, definition=ADVICE_DEFINITION))
     if prices := _old(document["candidates"]):
         sections.insert(0, Section("Old prices", prices, definition="prices"))
     sections.append(Section("Prices", _sources(document["candidates"]), page.Purpose.DETAIL, "prices"))

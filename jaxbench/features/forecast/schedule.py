@@ -49,13 +49,11 @@ class Copy:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop. trips: how often its events run; 1 if not `known` from the text. branches: the seconds of work of each
-    branch of its conditional, if it has one, as the loop over the ticks of a pipeline has."""
+    """A loop. trips: how often its events run; 1 if not `known` from the text."""
 
     trips: int
     events: tuple[Event, ...]
     known: bool
-    branches: tuple[float, ...] = ()
 
 
 Event = Cost | Send | Copy | Wait | Loop
@@ -151,17 +149,11 @@ class _Reader:
 
     def _of(self, line: Instruction, users: Mapping[str, Instruction]) -> Iterator[Event]:
         if line.opcode == "while":
-            trips, inside = self._module.trip_count(line), self._module.lines(line.body)
-            # The loop over a pipeline's ticks: what a stage does in a tick is a branch of its conditional.
-            choices = next((each.branches for each in inside if each.opcode == "conditional"), [])
-            yield Loop(
-                trips or 1,
-                tuple(self.events(line.body)),
-                known=trips is not None,
-                branches=tuple(work_s(tuple(self.events(name))) for name in choices),
-            )
+            trips = self._module.trip_count(line)
+            yield Loop(trips or 1, tuple(self.events(line.body)), known=trips is not None)
         elif line.opcode == "conditional":  # the longest branch: stages run different ones, and wait for each other
-            yield from max((tuple(self.events(name)) for name in line.branches), key=work_s, default=())
+            longest = max((tuple(self.events(name)) for name in line.branches), key=work_s, default=())
+            yield from longest if line.one_in == 1 else (_part_of(event, line.one_in) for event in longest)
         elif line.opcode == "call":
             for name in line.called:
                 yield from self.events(name)
@@ -241,6 +233,16 @@ class _Reader:
         return any('"async_collective_fusion_config"' in each.rest for each in (line, *self._inner(line)))
 
 
+def _part_of(event: Event, one_in: int) -> Event:
+    """The mean of an event that happens once in `one_in` times. Loops in such a branch count in full."""
+    if isinstance(event, Cost):
+        return dataclasses.replace(event, seconds=event.seconds / one_in)
+    if isinstance(event, Send):
+        sizes = {name: round(getattr(event.collective, name) / one_in) for name in ("bytes", "elements", "wire_bytes")}
+        return dataclasses.replace(event, collective=dataclasses.replace(event.collective, **sizes))
+    return event
+
+
 def _between(line: Instruction) -> str:
     """The name of a collective between slices that an instruction belongs to; "" for another instruction."""
     found = collective_counts.between_slices(line)
@@ -258,17 +260,27 @@ def work_s(events: tuple[Event, ...]) -> float:
 
 
 def bubble_s(events: tuple[Event, ...], passes: int) -> float:
-    """The seconds in which a stage of a pipeline has nothing to do, or waits for the longest work of a tick.
+    """The seconds of work in ticks in which a stage of a pipeline is idle.
 
-    The ticks are loops over a conditional: nothing, forward or backward. passes: how often a stage must run each.
+    In each tick a stage sends one result in each direction in which the tick works. So the messages count the ticks,
+    and the stage has work in `passes` of them, forward and as often backward.
     """
-    loops = [event for event in events if isinstance(event, Loop) and len(event.branches) > 1]
-    if not passes or not loops:
+    loops = [event for event in events if isinstance(event, Loop) and _stage_messages(event.events)]
+    ticks = _stage_messages(events)
+    if not passes or not loops or ticks <= 2 * passes:
         return 0.0
-    forward, backward = max(loops[0].branches), max(loops[-1].branches)  # the forward pass has a loop of its own
-    if len(loops) == 1:  # both passes in one loop: idle, forward, backward
-        forward, backward = sorted(loops[0].branches)[-2:]
-    return max(0.0, sum(loop.trips * work_s(loop.events) for loop in loops) - passes * (forward + backward))
+    return (1 - 2 * passes / ticks) * sum(loop.trips * work_s(loop.events) for loop in loops)
+
+
+def _stage_messages(events: tuple[Event, ...]) -> int:
+    """How many results a stage sends to its neighbours."""
+    return sum(
+        count * event.collective.count
+        for event, count in every(events)
+        if isinstance(event, Send)
+        and event.collective.kind == "collective-permute"
+        and event.collective.axis.partition(" ")[0] == "stage"
+    )
 
 
 def regrouped(events: tuple[Event, ...], old: int, new: int) -> tuple[Event, ...]:

@@ -212,8 +212,8 @@ def to_host(line: Instruction, module: Module) -> int:
 
 
 def _attention(line: Instruction, module: Module) -> tuple[float, float]:
-    """(the FLOPs of a causal attention kernel, without the masked half of its products, the `attention_factor` of its
-    size); (0, 1) for another kernel."""
+    """(the FLOPs of an attention kernel, without the half of its products that a causal mask leaves out, the
+    `attention_factor` of its size); (0, 1) for another kernel."""
     named = _KERNEL_NAME.search(line.rest)
     called = named[1] if named is not None else line.name
     known = (found for name, found in _ATTENTION_KERNELS.items() if name in called)
@@ -223,7 +223,10 @@ def _attention(line: Instruction, module: Module) -> tuple[float, float]:
             positions, width = array.shape[side], array.shape[-1]
             kernel, direction = "cudnn" if "cudnn" in line.target else "fa2", "forward" if products == 2 else "backward"
             # Each product costs 2 x size x positions FLOPs; a causal mask leaves half of it.
-            return float(products * array.size * positions), attention_factor(kernel, direction, width, positions)
+            whole = 2 if operations.UNMASKED in line.rest else 1
+            return float(whole * products * array.size * positions), attention_factor(
+                kernel, direction, width, positions
+            )
     return 0.0, 1.0
 
 

@@ -16,7 +16,8 @@ from jaxbench.command_form import with_extra
 from jaxbench.errors import UserError
 
 PLATFORMS = ("cpu", "gpu", "tpu")
-VERBS = ("run", "train")  # what may be launched
+VERBS = ("run", "train", "accept")  # what may be launched
+ALONE = ("accept",)  # those without an experiment
 DEVICES, PLATFORM = "--config.mesh.devices=", "--config.mesh.platform="
 # Flags of the command that launch sets itself.
 OURS = ("--workdir", "--dry_run", "--nodry_run", "--target")
@@ -112,13 +113,19 @@ def jobs(
         require_printable(word)
     return [
         Job(
-            name=job_name(words[1], count),
+            name=job_name(words[0] if words[0] in ALONE else words[1], count),
             nodes=count,
             processes_per_node=processes_per_node,
             platform=platform,
             devices_per_node=per_node,
             # This Python: the nodes have the same environment, but perhaps another `jaxbench` on their path.
-            command=(sys.executable, "-m", "jaxbench", *words, *_mesh(words, platform, count * per_node)),
+            command=(
+                sys.executable,
+                "-m",
+                "jaxbench",
+                *words,
+                *_mesh(words, platform, count * per_node, per_node // processes_per_node),
+            ),
             folder=workdir.resolve() / f"nodes-{count}",
             minutes=minutes,
             options=asked,
@@ -151,10 +158,11 @@ def devices_per_node(text: str) -> tuple[str, int]:
 
 
 def _require_launchable(command: Sequence[str], counts: Sequence[int]) -> None:
-    if len(command) < 2 or command[0] not in VERBS or command[1].startswith("-"):
+    named = len(command) > 1 and not command[1].startswith("-")
+    if not command or command[0] not in VERBS or (command[0] not in ALONE and not named):
         raise UserError(
-            "jaxbench launch needs run or train and its experiment after '--': jaxbench launch slurm --nodes=1,2 "
-            "--devices=gpu:8 -- run gpt"
+            "jaxbench launch needs run or train and its experiment after '--', or accept: jaxbench launch slurm "
+            "--nodes=1,2 --devices=gpu:8 -- run gpt"
         )
     for word in command:
         if word.split("=")[0] in OURS:
@@ -165,8 +173,14 @@ def _require_launchable(command: Sequence[str], counts: Sequence[int]) -> None:
         raise UserError(f"'{chosen[0]}' does not fit several node counts, which say it: leave it out, or name one.")
 
 
-def _mesh(words: Sequence[str], platform: str, devices: int) -> list[str]:
-    """The settings that make a job measure its own devices, unless the command already has them."""
+def _mesh(words: Sequence[str], platform: str, devices: int, of_process: int) -> list[str]:
+    """The settings that make a job measure its own devices, unless the command already has them.
+
+    devices: of the job. of_process: of each process.
+    """
+    if words[0] == "accept":
+        given = any(word.startswith("--devices=") for word in words)
+        return [] if given else [f"--devices={platform}:{of_process}"]
     if words[0] == "train":  # it uses all devices of the launch by itself
         return []
     own = (f"{PLATFORM}{platform}", f"{DEVICES}{devices}")

@@ -31,10 +31,11 @@ def load(config: ConfigDict, experiment: str) -> StepWorkload | None:
     return workload
 
 
-def settle(config: ConfigDict, experiment: str) -> bool:
-    """Whether the experiment is a user's step. If so, its config says so. Raises UserError for settings of a model."""
+def settle(config: ConfigDict, experiment: str) -> tuple[str, ...]:
+    """(OWN,) if the experiment is a user's step; its config then says so. Else (). Raises UserError for settings of a
+    model."""
     if config.get("measures") or not (workload := load(config, experiment)):
-        return False
+        return ()
     # A step says itself how it uses the devices. A setting without effect would be measured as if it had one.
     default = Settings.__dataclass_fields__["strategies"].metadata["field"].default
     if config.strategy not in (default, "all", OWN):  # a preset may ask for all
@@ -54,4 +55,4 @@ def settle(config: ConfigDict, experiment: str) -> bool:
             raise UserError(f"--config.{field}={config[field]} needs a model, and '{workload.name}' is your own step.")
     with config.unlocked():
         config.strategy, config.batch, config.accelerator_batch = OWN, workload.batch, 0
-    return True
+    return (OWN,)

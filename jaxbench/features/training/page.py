@@ -14,7 +14,7 @@ from jaxbench.core.store import RunFolder, write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
 from jaxbench.features.training import trainings
-from jaxbench.features.training.figures import draw_goodput, draw_learning
+from jaxbench.features.training.figures import LEAST_S, draw_goodput, draw_learning
 from jaxbench.features.training.trainings import LABELS, Costs, Start
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
@@ -56,9 +56,8 @@ def page_of(folder: Path, pictures: Sequence[Picture] = (), looks: canvas.Look |
     title = f"{name}: where the time of its training went"
     whole, counted = sum(spent.values()) / 1e9, spent["steps"] / 1e9
     times = "one start" if len(starts) == 1 else f"{len(starts)} starts"
-    answer = (
-        f"Goodput {trainings.goodput(spent):.1%}: {counted:.1f} of {whole:.1f} s, in {times}, were steps that count."
-    )
+    counting = f"{counted:.1f} of {whole:.1f} s, in {times}, were steps that count"
+    answer = f"{counting}: the goodput is {trainings.goodput(spent):.1%}."
     skipped = [Section("Skipped lines", faults)] if faults else []
     if looks is not None:
         files = canvas.render(lambda: draw_goodput(spent, costs, title=title), looks)
@@ -68,15 +67,30 @@ def page_of(folder: Path, pictures: Sequence[Picture] = (), looks: canvas.Look |
             pictures = [*pictures, drawn]
     return Page(
         name=name,
-        heading=title,
-        headlines=[answer],
+        heading=f"{name}: its training",
+        headlines=[*_result(folder), answer],
         pictures=pictures,
         table=_table(spent),
-        sections=[*_sections(costs), *skipped],
+        sections=[*(_sections(costs) if whole >= LEAST_S else []), *skipped],
         definition=GOODPUT,
         sources=[("Account, by start", [_numbers(start) for start in starts])],
         made_from=f"{trainings.LEDGER} and config.json",
     )
+
+
+def _result(folder: Path) -> list[str]:
+    """The result in one sentence: the target, when it was reached, or the newest value; [] before an evaluation."""
+    if not trainings.is_training(folder):
+        return []
+    curve = trainings.read_curve(folder)
+    field, reached = f"test_{curve.metric}", curve.at_target()
+    last = next((row for row in reversed(curve.rows) if row.get(field) is not None), None)
+    row = reached or last
+    if row is None:
+        return []
+    steps, seconds = f"{row['step']:,} step{'s' * (row['step'] != 1)}", trainings.position(row, "seconds", curve.batch)
+    score = f"test {curve.metric} {digits(row[field], 4)} after {steps}, {seconds:.2f} s of work"
+    return [f"Target {curve.target:g} {'reached' if reached else 'not reached yet'}: {score}."]
 
 
 def _curves(folder: Path, name: str, looks: canvas.Look) -> list[Picture]:

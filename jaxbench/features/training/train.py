@@ -249,7 +249,7 @@ def _print_start(
 
 
 def _print_end(console: Console, result: TrainResult, plan: Plan) -> None:
-    score = f"test {plan.metric} {shown(result.score)} after {result.epoch} epochs"
+    score = f"test {plan.metric} {shown(result.score)} after {result.epoch} epoch{'s' * (result.epoch != 1)}"
     if result.stopped_by:
         text = f"stopped by {result.stopped_by} after step {result.step}; it is saved, and the same command continues."
     elif result.reached:

@@ -11,11 +11,12 @@ import dataclasses
 import math
 import tempfile
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import jax
 from ml_collections import ConfigDict
@@ -32,7 +33,7 @@ from jaxbench.core.program import Program
 from jaxbench.core.workload import TrainWorkload
 from jaxbench.digits import size
 from jaxbench.errors import UserError
-from jaxbench.levers import DEFAULTS
+from jaxbench.levers import ACCUMULATE, DEFAULTS, GATHER
 from jaxbench.machine.cores import available_cores
 from jaxbench.machine.start import run_once_options
 from jaxbench.measure import first_step
@@ -94,6 +95,7 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
             _print_model(model, console)
             used = workers if model.parameters <= LARGE else workers[:1]
             outcomes = _try_all(used, model.strategies, threads, console, batch=model.batch, loss=model.loss)
+            gathered = _try_gathers(workers[0], config, model.strategies, batch=model.batch, loss=model.loss)
         finally:
             for worker in workers:
                 worker.close()
@@ -101,7 +103,7 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
     trains = any(_trains(name, outcomes) for name in model.strategies)
     last = model.training if trains else f"No strategy is shown to train '{model.name}' correctly."
     does, contradictions = _does(outcomes, model.batch)
-    for line in (*model.notes, *_notes(model.strategies, outcomes), *does, *contradictions, last):
+    for line in (*model.notes, *_notes(model.strategies, outcomes), *gathered, *does, *contradictions, last):
         console.print(line, highlight=False, soft_wrap=True)
     return trains and not contradictions  # a run would refuse every row
 
@@ -154,8 +156,35 @@ def _try_all(
     return outcomes
 
 
+def _try_gathers(worker: Worker, config: ConfigDict, strategies: Sequence[str], *, batch: int, loss: str) -> list[str]:
+    """What each value of the lever `gather` sends and needs with the micro-batches of the config, under fsdp."""
+    many = max(ACCUMULATE.read(word) for word in ACCUMULATE.words(str(config.lever.accumulate)))
+    if many == 1 or "fsdp" not in strategies:
+        return []
+    lines, sent, devices = [], {}, DEVICES[1]
+    for gather in GATHER.values:
+        levers = {ACCUMULATE.name: str(many), GATHER.name: gather}
+        trial = _try(worker, "fsdp", devices, batch, loss, levers=levers)
+        line = f"fsdp on {devices}, accumulate={many}, gather={gather}: {trial.word}"
+        if trial.tried is not None and trial.word == RIGHT:
+            sent[gather] = trial.tried.sent_bytes
+            line += f", sends {size(trial.tried.sent_bytes)} a step, peak {size(trial.tried.peak_bytes)}"
+        lines.append(line + (f" ({trial.note})" if trial.note else "") + ".")
+    if sent:
+        least = min(sent, key=lambda gather: sent[gather])
+        lines.append(f"gather={least} sends least: use it if its memory fits (jaxbench advise forecasts its time).")
+    return lines
+
+
 def _try(
-    worker: Worker, strategy: str, devices: int, batch: int = BATCH, loss: str = "", *, watch: bool = False
+    worker: Worker,
+    strategy: str,
+    devices: int,
+    batch: int = BATCH,
+    loss: str = "",
+    *,
+    watch: bool = False,
+    levers: Mapping[str, str] = MappingProxyType({}),
 ) -> StrategyTrial:
     point = Point(
         point=f"{strategy}/strong/{devices}",
@@ -164,7 +193,7 @@ def _try(
         devices=devices,
         global_batch=batch,
         oversubscribed=True,
-        levers=dict(DEFAULTS),
+        levers={**DEFAULTS, **levers},
         platform="cpu",
     )
     try:

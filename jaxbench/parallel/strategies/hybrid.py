@@ -7,6 +7,7 @@ import jax
 
 from jaxbench.core.program import Program
 from jaxbench.core.workload import TrainWorkload
+from jaxbench.levers import GATHER, SCHEDULE
 from jaxbench.parallel import sharded_step
 from jaxbench.parallel.axes import Sizes
 from jaxbench.parallel.strategies import pipeline
@@ -15,7 +16,14 @@ AXIS = None  # the user names the mesh
 
 
 def build(
-    workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, schedule: str = "gpipe", sequence: bool = False
+    workload: TrainWorkload,
+    devices: list[jax.Device],
+    sizes: Sizes,
+    *,
+    schedule: str = SCHEDULE.default,
+    sequence: bool = False,
+    ulysses: bool = False,
+    gather: str = GATHER.default,
 ) -> Program:
     """Returns the Program on the mesh of `sizes`: a pipeline if that has the axis stage.
 
@@ -23,4 +31,4 @@ def build(
     """
     if "stage" in sizes:
         return pipeline.build(workload, devices, sizes, schedule=schedule)
-    return sharded_step.build(workload, devices, sizes, sequence=sequence)
+    return sharded_step.build(workload, devices, sizes, sequence=sequence, ulysses=ulysses, gather=gather)

@@ -1,15 +1,15 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Pipeline parallelism: each device has some of the blocks, and micro-batches pass from one device to the next.
 
-A table (`schedule`) gives the work of each tick. A compiled loop over its rows does the work and sends the results to
-the neighbours: one permutation per tick in each direction, even with nothing to send. Between the forward and the
-backward pass of a micro-batch, the lever `remat` decides what a stage stores: all activations, or what is needed to
-recompute the rest, as in GPipe. The prologue before the first block and the epilogue after the last run on the stages
-of those blocks. Their parameters, such as an embedding that is used at both ends, are whole on every stage, and their
-gradients are summed over stages.
+A table (`schedule`) gives the work of each tick. Compiled loops over its rows do the work and send the results to the
+neighbours: one permutation per tick in each direction, even with nothing to send. Between the forward and the backward
+pass of a micro-batch, the lever `remat` decides what a stage stores: all activations, or what is needed to recompute
+the rest, as in GPipe. A large model stores only the inputs of a stage by default. The prologue before the first block
+and the epilogue after the last run on the stages of those blocks. Their parameters, such as an embedding that is used
+at both ends, are whole on every stage, and their gradients are summed over stages.
 
-The stages run in lockstep, because the loop is one program: a tick takes as long as its longest work. If some stages
-run forward and others backward in one tick (1f1b), this costs up to their difference; in gpipe it costs nothing.
+The stages run in lockstep, because the loop is one program: a tick takes as long as its longest work. So every stage
+does the same kind of work in a tick: forward, backward, or one of each (see `schedule`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from jaxbench.core import weighted
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import KEY, Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, present
+from jaxbench.levers import REMAT
 from jaxbench.parallel import schedule as schedules
 from jaxbench.parallel import sharded_step, stage
 from jaxbench.parallel.axes import Sizes, batch_parts, mesh_of, splits
@@ -36,20 +37,19 @@ from jaxbench.parallel.step import mean_over, update
 from jaxbench.workloads import rng_keys, sharding_context
 from jaxbench.workloads.levers import is_frozen
 
-_KINDS = {FORWARD: "forward", BACKWARD: "backward"}
-
 
 def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, schedule: str = "gpipe") -> Program:
     """Returns the Program over `devices`, with as many micro-batches as the workload has.
 
-    sizes: of a mesh with the axes of `axes.PIPELINED`. schedule: gpipe | 1f1b | interleaved.
+    sizes: of a mesh with the axes of `axes.PIPELINED`. schedule: a value of the lever.
 
     Raises UserError for a model without stages, for blocks that do not divide over them, and for activations offloaded
     to the host.
     """
     _require(workload, sizes)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
-    layout, mesh = PipelineLayout(workload, sizes, schedules.CHUNKS[schedule]), mesh_of(devices, sizes)
+    layout, mesh = PipelineLayout(workload, sizes, table.chunks), mesh_of(devices, sizes)
+    workload = stage.recomputing(workload, layout)
     means, gathered = sharded_step.mean_axes(sizes), stage.gathered_update(workload, mesh, layout)
     dims = layout.fsdp_dims()
 
@@ -68,9 +68,12 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
             lambda x, dim: x if dim < 0 else jax.lax.all_gather(x, "fsdp", axis=dim, tiled=True), state.params, dims
         )
         params = sharded_step.varying(params, (*means, AXIS))
+        params = {**params, BLOCKS: jax.tree.map(lambda x: x[0], params[BLOCKS])}
         with sharding_context.over(axis=means or None, **sharded_step.where(sizes)):
             key = rng_keys.local_key(state.key, means)
-            grads, metrics = Stage(workload, table, sizes, key, state.step).run(params, batch)
+            on_stage = Stage(workload, table, sizes, key, state.step, skips_idle=devices[0].platform == "cpu")
+            grads, metrics = on_stage.run(params, batch)
+        grads = {**grads, BLOCKS: jax.tree.map(lambda x: x[None], grads[BLOCKS])}
         grads = {part: jax.tree.map(partial(reduced, part), grads[part], dims[part]) for part in (OUTER, BLOCKS)}
         # Only the last stage has metrics; the others have zeros.
         metrics = jax.tree.map(lambda x: jax.lax.psum(x, AXIS), metrics)
@@ -84,7 +87,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
     step = sharded_step.Step(local_gradients, updating, layout.specs().params, gathered)
     bounds = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
     program = sharded_step.program(workload, layout, mesh, sizes, step, bounds, sums=1 + bool(means))
-    passes = workload.micro_batches * schedules.CHUNKS[schedule]  # each micro-batch passes each chunk of a stage
+    passes = workload.micro_batches * table.chunks  # each micro-batch passes each chunk of a stage
     order = partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches)
     return dataclasses.replace(program, order=order, passes=passes)
 
@@ -158,15 +161,18 @@ def expected(
         least = is_used * (min(1, summed) if platform == "gpu" else summed)
         sharded_step.add(bounds, "all-reduce", least * on_device, summed * on_device)
     examples = global_batch // batch_parts(sizes) // workload.micro_batches
-    ticks = {kind: sum(end - first for first, end, kinds in table.segments() if kind in kinds) for kind in _KINDS}
+    ticks = {name: len(passes.busy) for name, passes in ((FORWARD, table.forward), (BACKWARD, table.backward))}
     if sizes.get(AXIS, 1) > 1:  # each tick sends one activation to each neighbour, with work or without
-        sharded_step.add(bounds, "collective-permute", sum(ticks.values()) * _activation_numbers(workload, examples))
+        # Nobody needs what the last tick of each direction sends: XLA removes it if that tick is a loop of its own.
+        count, numbers = sum(ticks.values()), _activation_numbers(workload, examples)
+        sharded_step.add(bounds, "collective-permute", (count - 2) * numbers, count * numbers)
     partition = present(workload.partition)
-    share = DeviceShare(examples=examples, sizes=sizes, blocks=layout.chunk)
-    for kind, name in _KINDS.items():  # the layers' collectives are in the loop, so they count in every tick
+    recomputed = present(partition.stages).remat != REMAT.default
+    share = DeviceShare(examples=examples, sizes=sizes, blocks=layout.chunk, recomputed=recomputed)
+    for name, count in ticks.items():  # the layers' collectives are in the loop, so they count in every tick
         passes = dataclasses.replace(share, passes=frozenset({name}))
         for what, (least, most) in partition.collective_bounds(passes).items():
-            sharded_step.add(bounds, what, ticks[kind] * least, ticks[kind] * most)
+            sharded_step.add(bounds, what, count * least, count * most)
     return bounds
 
 

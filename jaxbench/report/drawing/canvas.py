@@ -11,6 +11,7 @@ A figure is a `Plot`: a name, a caption, the runs that it is for, and a function
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import io
 import itertools
@@ -47,6 +48,7 @@ FORMATS = ("svg", "pdf", "png")
 DPI = 200  # of the PNG
 PANEL = 2.0  # height of a panel of lines in inches, including its title and labels
 FULL_IN = 7.0  # the width of a page in inches
+PHONE_IN = 3.6  # the width of a figure that is shown 390 pixels wide
 STACKED_IN = 5.0  # figures narrower than this have all panels below each other
 NO_TITLE = "none"
 EMPTY = "_empty"  # the label of a figure without data
@@ -138,6 +140,17 @@ def render(make: Callable[[], Figure | None], look: Look | None = None) -> dict[
             figure.savefig(buffer := io.BytesIO(), format=suffix, dpi=DPI, metadata=_METADATA[suffix])
             files[suffix] = buffer.getvalue()
     return files
+
+
+def for_phone(make: Callable[[], Figure | None], look: Look | None = None) -> bytes:
+    """The SVG of the same figure with its panels below each other, PHONE_IN wide; b"" if it draws nothing."""
+    with style(dataclasses.replace(look or PLAIN, width_in=PHONE_IN)):
+        figure = make()
+        if figure is None or is_empty(figure):
+            return b""
+        lay_out(figure)
+        figure.savefig(buffer := io.BytesIO(), format="svg", metadata=_METADATA["svg"])
+        return buffer.getvalue()
 
 
 def is_empty(figure: Figure) -> bool:

@@ -15,7 +15,7 @@ from matplotlib.typing import LineStyleType
 from jaxbench.analysis import studies
 from jaxbench.analysis.quantities import devices
 from jaxbench.analysis.run_rows import Row
-from jaxbench.analysis.waterfall import CHUNKS, idle_share
+from jaxbench.analysis.waterfall import idle_share
 from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.levers import ACCUMULATE, SCHEDULE
@@ -164,7 +164,7 @@ def draw_pipeline(run: RunReport) -> Figure | None:
 
 def schedule(row: Row) -> str:
     """The pipeline's schedule; gpipe for runs recorded before the setting existed."""
-    return SCHEDULE.of(row.point.levers)
+    return SCHEDULE.of(row.point.levers).name
 
 
 def micro_batches(row: Row) -> int:
@@ -248,7 +248,7 @@ def _idle_share(row: Row) -> Estimate:
 
 def _shapes(rows: Sequence[Row]) -> list[tuple[int, int]]:
     """(M, chunks) of all rows with more than one stage: with K, they determine the theoretical line."""
-    return sorted({(micro_batches(row), CHUNKS.get(schedule(row), 1)) for row in rows if row.point.devices > 1})
+    return sorted({(micro_batches(row), SCHEDULE.of(row.point.levers).chunks) for row in rows if row.point.devices > 1})
 
 
 def _families(rows: Sequence[Row]) -> dict[tuple[int, str], list[Row]]:

@@ -176,7 +176,7 @@ def bubble_error(runs: Evidence, run: str) -> Reading:
 @_in_claims
 def bubble_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """Idle / busy slots of a schedule over idle / busy slots of another."""
-    rows = {SCHEDULE.of(row.point.levers): row for row in pipelines(runs, run)}
+    rows = {row.point.levers.get(SCHEDULE.name, SCHEDULE.default): row for row in pipelines(runs, run)}
     if not {top, bottom} <= rows.keys():
         raise NotTestable(f"The run '{run}' lacks one of the two schedules.")
     above, below = (idle(rows[name]) / (1 - idle(rows[name])) for name in (top, bottom))

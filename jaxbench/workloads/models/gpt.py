@@ -402,6 +402,7 @@ def collective_bounds(shape: Dimensions, share: DeviceShare, *, recomputed: bool
     """The expected communication of one forward and backward pass on one device."""
     positions_held = share.examples * shape.context // share.over("context")  # positions of all examples on a device
     bounds: CollectiveBounds = {}
+    recomputed |= share.recomputed
     if share.over("tensor") > 1:
         bounds |= _tensor(shape, share, positions_held, recomputed=recomputed)
     ring = share.over("context")
@@ -409,7 +410,10 @@ def collective_bounds(shape: Dimensions, share: DeviceShare, *, recomputed: bool
         part = positions_held * shape.heads * shape.head // share.over("tensor")  # keys, or values, of one block
         # Keys and values travel the ring in both passes. In the backward pass their gradients return to their device.
         once, back = 2 * (ring - 1) * part, (2 * (ring - 1) + 2 * ring) * part
-        bounds["collective-permute"] = shape.layers * (once + back), shape.layers * (once + back + recomputed * once)
+        kind = "collective-permute"
+        if share.ulysses:  # queries, keys and values to their heads, and the result back; and the gradients
+            kind, once, back = "all-to-all", 4 * part, 4 * part
+        bounds[kind] = shape.layers * (once + back), shape.layers * (once + back + recomputed * once)
     if share.over("expert") > 1:
         sent = share.examples * shape.experts * capacity(shape.context, shape.experts) * shape.width
         # To the experts and back, in both passes; a recomputed forward pass sends again.

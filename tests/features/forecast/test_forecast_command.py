@@ -110,7 +110,7 @@ def test_table_file_and_page_show_three_grades(tmp_path):
     assert [row["basis"] for row in rows] == ["compiled", "reckoned", "reckoned", "reckoned"]
     assert "step_s" not in rows[0]
     assert (tmp_path / "figures" / "forecast.svg").exists()
-    assert "hatch" in (tmp_path / page.PAGE).read_text()
+    assert "Forecasts, not measurements" in (tmp_path / page.PAGE).read_text()
     assert [(row["grade"], bool(row["high_s"])) for row in rows[:2]] == [("estimated", True), ("at best", False)]
 
 

@@ -259,56 +259,69 @@ def test_a_copy_hides_behind_work():
     assert (looped.host_s, looped.scheduled_s) == (6.0, 8.0)
 
 
+def tick(*directions: float) -> tuple[Cost | Send | Wait, ...]:
+    """A tick of a pipeline: work of some seconds in each direction, and a message in each."""
+    sent = within("collective-permute", 100, 4, "stage")
+    return tuple(event for i, each in enumerate(directions) for event in (spent(each), Send(f"s{i}", sent, 1)))
+
+
 @pytest.mark.parametrize(("stages", "passes"), [(2, 4), (4, 4), (8, 16)])
-def test_the_bubble_of_gpipe_is_the_published_one(stages, passes):
-    """(K - 1) / (M + K - 1) of all ticks, whatever a pass takes."""
+def test_the_bubble_of_each_schedule_is_the_published_one(stages, passes):
+    """(K - 1) / (M + K - 1) of all ticks, whatever a pass takes, and whether the passes share ticks or not."""
     ticks = passes + stages - 1
-    events = tuple(Loop(ticks, (spent(each),), known=True, branches=(0.0, each)) for each in (1.0, 2.0))
-    assert schedule.bubble_s(events, passes) / (3.0 * ticks) == pytest.approx((stages - 1) / ticks)
-    assert schedule.bubble_s(events, 0) == 0.0
+    gpipe = tuple(Loop(ticks, tick(each), known=True) for each in (1.0, 2.0))
+    kinds = ((stages - 1, (1.0,)), (passes, (1.0, 2.0)), (stages - 1, (2.0,)))
+    together = tuple(Loop(trips, tick(*each), known=True) for trips, each in kinds)
+    for events in (gpipe, together):
+        assert schedule.bubble_s(events, passes) / (3.0 * ticks) == pytest.approx((stages - 1) / ticks)
+        assert schedule.bubble_s(events, 0) == 0.0
+        slower = schedule.bubble_s(estimate._slower(events, 1.5), passes)
+        assert slower == pytest.approx(1.5 * schedule.bubble_s(events, passes)) and slower > 0
+    assert schedule.bubble_s((Loop(9, (spent(1.0),), known=True),), 4) == 0.0, "no tick of a pipeline"
 
 
-def test_ticks_that_mix_both_passes_wait_for_the_longer():
-    """1F1B: two ticks forward, four of both and two backward, for four passes of one second and of two."""
-    kinds = ((2, (0.0, 1.0)), (4, (0.0, 1.0, 2.0)), (2, (0.0, 2.0)))
-    events = tuple(Loop(ticks, (spent(max(b)),), known=True, branches=b) for ticks, b in kinds)
-    assert schedule.bubble_s(events, 4) == (2 + 8 + 4) - 4 * 3
-    alone = (Loop(8, (spent(2.0),), known=True, branches=(0.0, 1.0, 2.0)),)
-    assert schedule.bubble_s(alone, 4) == 16 - 12
-    events = (Loop(5, (spent(4.0),), known=True, branches=(0.0, 4.0)),)
-    assert schedule.bubble_s(estimate._slower(events, 1.5), 4) == 1.5 * schedule.bubble_s(events, 4) > 0
+def conditional(scope: str, branches: str) -> str:
+    return f"""\
+HloModule ticks
+%idle (a: f32[500000000]) -> f32[500000000] {{
+  ROOT %a = f32[500000000]{{0}} parameter(0)
+}}
+%work (b: f32[500000000]) -> f32[500000000] {{
+  %b = f32[500000000]{{0}} parameter(0)
+  ROOT %sum = f32[500000000]{{0}} all-reduce(%b), replica_groups={{{{0,1}}}}, to_apply=%add
+}}
+%again (e: f32[500000000]) -> f32[500000000] {{
+  %e = f32[500000000]{{0}} parameter(0)
+  ROOT %total = f32[500000000]{{0}} all-reduce(%e), replica_groups={{{{0,1}}}}, to_apply=%add
+}}
+%longer (f: f32[500000000]) -> f32[500000000] {{
+  %f = f32[500000000]{{0}} parameter(0)
+  ROOT %negate = f32[500000000]{{0}} negate(%f)
+}}
+ENTRY %main (p: f32[500000000]) -> f32[500000000] {{
+  %p = f32[500000000]{{0}} parameter(0)
+  %which = s32[] constant(1)
+  ROOT %tick = f32[500000000]{{0}} conditional(%which, %p, %p), {branches}, metadata={{op_name="jit(f)/{scope}/cond"}}
+}}
+"""
 
 
 @pytest.mark.parametrize(
-    "named", ["branch_computations={%idle, %work}", "true_computation=%idle, false_computation=%work"]
+    "named", ["branch_computations={%idle, %longer}", "true_computation=%idle, false_computation=%longer"]
 )
-def test_a_conditional_of_two_ticks_is_read_with_its_branches(named):
-    text = """\
-HloModule ticks
-%idle (a: f32[500000000]) -> f32[500000000] {
-  ROOT %a = f32[500000000]{0} parameter(0)
-}
-%work (b: f32[500000000]) -> f32[500000000] {
-  %b = f32[500000000]{0} parameter(0)
-  ROOT %negate = f32[500000000]{0} negate(%b)
-}
-%body (c: f32[500000000]) -> f32[500000000] {
-  %c = f32[500000000]{0} parameter(0)
-  %which = s32[] constant(1)
-  ROOT %tick = f32[500000000]{0} conditional(%which, %c, %c), BRANCHES
-}
-%more (d: f32[500000000]) -> pred[] {
-  ROOT %true = pred[] constant(true)
-}
-ENTRY %main (p: f32[500000000]) -> f32[500000000] {
-  %p = f32[500000000]{0} parameter(0)
-  ROOT %loop = f32[500000000]{0} while(%p), condition=%more, body=%body, backend_config={"known_trip_count":{"n":"5"}}
-}
-"""
-    (loop,) = schedule.read(text.replace("BRANCHES", named), {}, CHIP)
-    assert isinstance(loop, Loop)
-    assert (loop.trips, loop.branches) == (5, (0.0, 4.0))
-    assert schedule.bubble_s((loop,), 4) == pytest.approx(5 * 4 - 4 * 4)
+def test_the_longest_branch_counts_as_often_as_its_scope_says(named):
+    assert schedule.work_s(schedule.read(conditional("while", named), {}, CHIP)) == pytest.approx(4.0)
+    assert schedule.work_s(schedule.read(conditional("one_in_4", named), {}, CHIP)) == pytest.approx(1.0)
+
+
+def test_one_of_several_branches_that_are_alike_sends():
+    """A stage has a branch for each chunk of blocks, and takes one of them in a tick."""
+    both = "branch_computations={%work, %again}"
+    sent = [
+        collective_counts.count(parse(conditional(scope, both)), {"tensor": 2})[0].count
+        for scope in ("while", "alike_branches")
+    ]
+    assert sent == [2, 1]
 
 
 def test_a_bound_of_plain_attention_is_one_of_this_program(tmp_path):

@@ -24,7 +24,10 @@ def check(job: Job) -> None:
             "all devices of its host: use 1."
         )
     if "image" not in _options(job):
-        raise UserError("k8s needs an image with jaxbench in it: add --options=image=registry/name:tag.")
+        raise UserError(
+            "k8s needs an image with jaxbench in it: add --options=image=registry/name:tag. The Dockerfile of the "
+            "repository builds one: docker build --build-arg EXTRAS=cuda13."
+        )
 
 
 def text(job: Job) -> str:
