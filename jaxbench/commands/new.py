@@ -41,7 +41,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     if (file == CI) != (service is not None):
         raise UserError("a workflow is written by jaxbench new ci --for=github (or gitlab).")
     if file == CI:
-        path = write_ci(service)
+        path = write_ci(str(service))
         console.print(f"Written: {path}. It compares each change with origin/main.", highlight=False, soft_wrap=True)
         return 0
     write(Path(file), str(FLAGS["from"].value))

@@ -174,7 +174,7 @@ def _write(path: Path, value: object) -> None:
 
 
 def _read(path: Path) -> dict[str, object]:
-    """The JSON object in a file; {} if there is none, or if it is damaged: what these files say can be found again."""
+    """The JSON object in a file; {} if there is none, or a damaged one: what these files say can be found again."""
     try:
         return read_json(path, partial(decode, dict[str, object]), "")
     except UserError:

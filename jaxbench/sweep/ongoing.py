@@ -110,8 +110,10 @@ class OngoingSweep:
             points = self.points_of(number, names)
             self.states.begin(number, [point.point for point in points])
             lose = functools.partial(self.states.happened, Event.LOSE, number)
-            how = {"programs": self.start.variables(number), "spend": self.start.spend(number)}
-            self.sets.append(Workers(self.job, points, number=number, forks=self.forks, lose=lose, **how))
+            programs, spend = self.start.variables(number), self.start.spend(number)
+            self.sets.append(
+                Workers(self.job, points, number=number, programs=programs, forks=self.forks, lose=lose, spend=spend)
+            )
 
     def end(self, *, kill: bool = False) -> None:
         """Ends the processes of all sets."""

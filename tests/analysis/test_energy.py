@@ -7,44 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import fabricate
+import fabricate_power
 import pytest
+from fabricate_power import WATTS
 
 from jaxbench.analysis.energy import PowerUse
-from jaxbench.core.store import RunFolder
 from jaxbench.report import build
 from jaxbench.report.run_report import RunReport
 
-WATTS = 500.0
 
-
-def measured(folder: Path, *, scale: float = 1.0, clock: float = 1.0, **device: Any) -> RunReport:
-    """A run on one and on two devices that each take WATTS. scale: of the counters over the true ones. clock: of two
-    devices over that of one."""
-    fabricate.run_folder(folder, devices=(1, 2), scalings=("strong",), rounds=12, processes=3, noise=0.002)
-    counts = {record.point: record.devices for record in RunFolder(folder).records() if record.kind == "point"}
-
-    def add(line: dict[str, Any]) -> None:
-        if line["kind"] != "round":
-            return
-        devices = counts[line["point"]]
-        line["power"] = [
-            [
-                {
-                    "device": f"GPU {number}",
-                    "readings": 2,
-                    "sm_mhz": 2000.0 * (clock if devices == 2 else 1),
-                    "joules": scale * WATTS * seconds,
-                    "power_w": WATTS,
-                    "default_mhz": 1980.0,
-                    **device,
-                }
-                for number in range(devices)
-            ]
-            for seconds in (*line["block_s"], *line["double_block_s"])
-        ]
-
-    fabricate.edit(folder, add)
-    found = build.find(folder)
+def measured(folder: Path, **how: Any) -> RunReport:
+    """The report of a fabricated run; see `fabricate_power.folder`."""
+    found = build.find(fabricate_power.folder(folder, **how))
     assert isinstance(found, RunReport)
     return found
 

@@ -17,6 +17,7 @@ import fabricate_arms
 import fabricate_cases
 import fabricate_cases as fab
 import fabricate_losses
+import fabricate_power
 import fabricate_ranks
 import fabricate_tokens
 import numpy as np
@@ -95,6 +96,7 @@ def test_every_column_leads_somewhere(tmp_path: Path) -> None:
     )  # fmt: skip
     found.append(run_report.find(RunFolder(fabricate.run_folder(tmp_path / "work", devices=(1, 2), work=work))))
     found.append(run_report.find(RunFolder(fabricate_tokens.folder(tmp_path / "tokens", joules=1.0))))
+    found.append(run_report.find(RunFolder(fabricate_power.folder(tmp_path / "power"))))
     for kind in ("precision", "inputs", "inference", "sharing"):
         found.append(run_report.find(RunFolder(fabricate_arms.folder(tmp_path / kind, kind))))
     for view in ("matmul", "collectives", "transfer", "curves"):

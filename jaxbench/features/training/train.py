@@ -269,7 +269,7 @@ def take(setup: Setup, console: Console, role: ProcessRole) -> TrainResult:
     train = present(setup.train)
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     preparing.here().listen(tunes=setup.platform != "cpu")
-    programs, note = programs_of(str(setup.config.get("measure", {}).get("compile", CACHED)), setup.machine)
+    programs, note = programs_of(str(ConfigDict(setup.config).measure.get("compile", CACHED)), setup.machine)
     if programs is not None:
         keep_programs(str(programs.begin(0)))
     with native_log.aside():  # notices that XLA prints while it starts are dropped
@@ -294,12 +294,11 @@ def keep_programs(folder: str) -> None:
 
 def _note_preparation(folder: Path, *, started: str, note: str) -> None:
     """Writes the preparation ledger of this start into the manifest: of its first process, if there are several."""
-    found, (*_, account) = Ledger(), read_ledger(folder) or [None]
-    if account is None:  # nothing was left to train
-        total_s = 0.0
-    else:
-        total_s = sum(account.ns.values()) / 1e9
-        found.measured_s = total_s - sum(account.ns[kind] for kind in PREPARES) / 1e9
+    found, total_s = Ledger(), 0.0
+    if accounts := read_ledger(folder):
+        ns = accounts[-1].ns
+        total_s = sum(ns.values()) / 1e9
+        found.measured_s = total_s - sum(ns[kind] for kind in PREPARES) / 1e9
     found.add(0, "training", preparing.here().take())
     manifest = {
         **RunFolder(folder).manifest(),
