@@ -23,7 +23,7 @@ PAIR_ROUNDS = 15  # measuring them takes about as long as starting and preparing
 flags.DEFINE_float(
     "budget_s",
     600.0,
-    "ab: seconds after which no new pair of processes starts. bisect: the same, of each comparison. accept: seconds of "
+    "ab: seconds after which no new pair of processes starts. bisect: seconds of each comparison. accept: seconds of "
     "rounds, 36 on a CPU and else 75.",
 )
 
