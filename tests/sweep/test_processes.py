@@ -104,7 +104,8 @@ def planned(explained=False):
 def swept(folder, monkeypatch, rounds=6, processes=3, explained=False, session=0, look=None, memory=1e12, **how):
     """The requests of a sweep to its processes, and its records."""
     asked, script = planned(explained), Scripted(**how)
-    config = {"measure": {"rounds": rounds, "processes": processes}, "seed": 0, "experiment": "mlp"}
+    measure = {"rounds": rounds, "processes": processes, "blocks": 1, "block_s": 0.05}
+    config = {"measure": measure, "seed": 0, "experiment": "mlp"}
     run = RunFolder.begin(folder / "run", config)
     if not (run.path / MANIFEST).exists():
         plan = {"rounds": 6, "points": [{**point.to_json(), "rounds": rounds_of(point, 6)} for point in asked]}

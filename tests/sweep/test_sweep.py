@@ -138,7 +138,11 @@ def job_of(folder, names, rounds):
     """A sweep of these points of one device, without any lever but its input."""
     about = {"strategy": "jit_auto", "scaling": "strong", "devices": 1, "global_batch": 8, "oversubscribed": False}
     points = [Point(point=name, **about, levers={"input": "device"}) for name in names]
-    config = {"measure": {"rounds": rounds, "processes": 1}, "seed": 0, "experiment": "mlp"}
+    config = {
+        "measure": {"rounds": rounds, "processes": 1, "blocks": 1, "block_s": 0.05},
+        "seed": 0,
+        "experiment": "mlp",
+    }
     run = RunFolder.begin(folder, config)
     write_json(run.path / MANIFEST, {})
     return SweepJob(run=run, points=points, config=config, experiment="mlp", session=0)
