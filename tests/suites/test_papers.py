@@ -16,6 +16,7 @@ import fabricate
 import fabricate_arms
 import fabricate_cases
 import fabricate_losses
+import fabricate_tokens
 import jax
 import numpy as np
 import pytest
@@ -60,6 +61,15 @@ def scaling(run: str, efficiency: float, scaling: str = "weak", **more: Any) -> 
     """A run on one and two devices with this efficiency on two."""
     more = {"law": lambda _, n: n * efficiency if n > 1 else 1.0, "devices": (1, 2), "rounds": 9, **more}
     return lambda folder: fabricate.run_folder(folder / run, scalings=(scaling,), **more)
+
+
+# Nothing is shared by the requests of a batch, and each call costs less than nothing.
+DEARER = fabricate_tokens.Law(weights_s=1e-5, smaller_s=1e-5, cache_s=1e-3, starting_s=-5e-4)
+
+
+def generated(run: str, law: fabricate_tokens.Law) -> Make:
+    """A run of generation on one and two devices."""
+    return lambda folder: fabricate_tokens.folder(folder / run, law)
 
 
 def follows(law: fabricate.Law, scaling: str) -> Make:
@@ -279,6 +289,15 @@ SIDES: dict[tuple[str, str], tuple[Make, Make]] = {
     ("shallue2019", "perfect scaling"): (trainings(halving), trainings(lambda batch: 1000.0)),
     ("shallue2019", "no further gain"): (trainings(quadratic), trainings(halving)),
     ("shallue2019", "the knee"): (trainings(quadratic, noise_scale=64), trainings(quadratic, noise_scale=4000)),
+    ("gptfast2023", "two devices"): (
+        generated("one", fabricate_tokens.Law()),
+        generated("one", fabricate_tokens.Law(latency_s=1e-3)),
+    ),
+    ("pope2022", "batch"): (generated("batches", fabricate_tokens.Law()), generated("batches", DEARER)),
+    ("pope2022", "time of a token"): (
+        generated("batches", fabricate_tokens.Law()),
+        generated("batches", fabricate_tokens.Law(cache_s=-1e-4)),
+    ),
     ("shoeybi2019", "weak scaling"): (scaling("weak", 0.95), scaling("weak", 0.5)),
     ("shoeybi2019", "all-reduces"): (depths(14, 22), depths(14, 26)),
     ("williams2009", "Williams"): (kernels(0.8), kernels(1.5)),

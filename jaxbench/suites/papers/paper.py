@@ -26,7 +26,7 @@ from jaxbench.features.training.trainings import TARGETS, Trained, read_trained
 from jaxbench.records.manifest import Manifest
 from jaxbench.records.reading import read_toml
 from jaxbench.report import build
-from jaxbench.report.run_report import ARMS, CASES, TRAINING, RunReport
+from jaxbench.report.run_report import ARMS, CASES, DECODE, TRAINING, RunReport
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, over_seeds
 from jaxbench.suites.command import ASKED, BROKEN, DONE, STOPPED
 
@@ -195,6 +195,10 @@ class Evidence:
     def cases(self, run: str) -> RunReport:
         """A run of kernels, transfers or collectives. Raises NotTestable without one, UserError if it is damaged."""
         return self._find(run, CASES)
+
+    def generation(self, run: str) -> RunReport:
+        """A run of generation. Raises NotTestable without one, UserError if it is damaged."""
+        return self._find(run, DECODE)
 
     def _find(self, run: str, kind: str) -> RunReport:
         if run not in self._read:  # several claims and curves read the same run

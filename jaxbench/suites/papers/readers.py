@@ -98,6 +98,44 @@ def hidden(runs: Evidence, run: str) -> Reading:
     return fall.hidden, {"devices": fall.point.devices, "scaling": fall.point.scaling}
 
 
+# Generation
+
+
+def _by_batch(runs: Evidence, run: str) -> tuple[Row, Row]:
+    """The rows of one device with the largest and the smallest batch. Raises NotTestable."""
+    rows = [row for row in runs.generation(run).rows if row.quotable and row.point.devices == 1]
+    rows.sort(key=lambda row: row.point.global_batch)
+    if len({row.point.global_batch for row in rows}) < 2:
+        raise NotTestable("It needs two batches on one device, correct and with 5 rounds.")
+    return rows[-1], rows[0]
+
+
+@_in_claims
+def token_time_by_batch(runs: Evidence, run: str) -> Reading:
+    """The time of a token at the largest batch over that at the smallest, on one device."""
+    many, few = _by_batch(runs, run)
+    about = {"devices": 1, "few": few.point.global_batch, "many": many.point.global_batch}
+    return paired_ratio.ratio(many, few), about
+
+
+@_in_claims
+def tokens_by_batch(runs: Evidence, run: str) -> Reading:
+    """The tokens per second of a device at the largest batch over those at the smallest."""
+    many, few = _by_batch(runs, run)
+    about = {"devices": 1, "few": few.point.global_batch, "many": many.point.global_batch}
+    return paired_ratio.ratio(few, many).times(many.point.global_batch / few.point.global_batch), about
+
+
+@_in_claims
+def generation_speedup(runs: Evidence, run: str) -> Reading:
+    """The tokens per second of the smallest batch on the most devices over those on one."""
+    rows = [row for row in runs.generation(run).rows if row.quotable and row.relative_devices > 1 and row.speedup.known]
+    if not rows:
+        raise NotTestable("It needs two device counts of at most as many devices as cores, correct and with 5 rounds.")
+    row = max(rows, key=lambda each: (each.point.devices, -each.point.global_batch))
+    return row.speedup, {"devices": row.point.devices}
+
+
 # Arms of a sweep
 
 

@@ -111,6 +111,23 @@ def over_devices(
 
 
 @_in_panels
+def tokens(runs: Evidence, label: str, run: str) -> Series:
+    """Tokens per second of one device over the batch."""
+    rows = [row for row in runs.generation(run).rows if row.point.devices == 1 and row.usable]
+    value = "tokens_per_s_device"
+    made = marks.of(rows, lambda row: row.point.global_batch, lambda row: row.explained[value])
+    return Measured(label=label, marks=made)
+
+
+@_in_panels
+def generation_by_devices(runs: Evidence, label: str, run: str) -> Series:
+    """Tokens per second over those of one device."""
+    rows = [row for row in runs.generation(run).rows if row.speedup.known]
+    made = marks.of(rows, lambda row: row.point.devices, lambda row: row.speedup)
+    return Measured(label=label, marks=made)
+
+
+@_in_panels
 def memory_growth(runs: Evidence, run: str, policies: list[str]) -> list[Series]:
     """Scratch memory relative to the fewest blocks, over blocks."""
     return [
