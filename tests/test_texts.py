@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 from rich.text import Text
 
-from jaxbench.api.results import _frame
+from jaxbench.api.results import frame
 from jaxbench.app import Terminal
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
@@ -75,7 +75,7 @@ def test_a_cell_is_no_formula_and_is_read_back(text: str) -> None:
     made = to_csv([Column("model", lambda row: row)], [text])
     ((cell,),) = list(csv.reader(io.StringIO(made)))[1:]
     assert cell.startswith("'") and from_cell(cell) == text
-    assert list(_frame(made)["model"]) == [text]
+    assert list(frame(made)["model"]) == [text]
 
 
 @pytest.mark.parametrize("text", ["-1", "+2.5e-3", "-.5", "plain", "'quoted'", "3-4"])

@@ -54,7 +54,7 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    if FLAGS.config.get("measures") == "decode":
+    if FLAGS.config is not None and FLAGS.config.get("measures") == "decode":
         from jaxbench.features.decode import absent
 
         texts = {name: FLAGS[name].value for name in ("tpot", "ttft", "context", "prices", "targets")}

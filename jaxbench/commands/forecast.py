@@ -41,7 +41,7 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
-    if FLAGS.config.get("measures") == "decode":
+    if FLAGS.config is not None and FLAGS.config.get("measures") == "decode":
         from jaxbench.features.decode import absent
 
         return 0 if absent.forecast(FLAGS.config, FLAGS.targets, workdir, console) else 1

@@ -62,7 +62,8 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
         if not dry_run:
             raise
         why = f"JAX cannot be imported here ({error.reason})"
-        console.out(f"# Not checked: the settings of '{' '.join(command[:2])}', because {why}. The job checks them.\n")
+        checked = command[min(1, len(command) - 1)]  # an experiment, or `accept`, which has none
+        console.out(f"# Not checked: the settings of '{checked}', because {why}. The job checks them.\n")
     if dry_run:
         for each in jobs:
             console.out(f"# {each.text}\n{engine.text(each)}\n", highlight=False)

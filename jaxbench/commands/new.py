@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import importlib.util
-import tomllib
 from pathlib import Path
 
 from absl import flags
 from rich.console import Console
 
 from jaxbench.errors import UserError, did_you_mean
+from jaxbench.records.reading import read_toml
 from jaxbench.verbs import FLAGS, Verb
 
 CI = "ci"  # the argument that asks for a workflow and no experiment
@@ -57,7 +57,8 @@ def write_ci(service: str, folder: Path = Path()) -> Path:
     path = folder / FILES[service]
     text = (Path(__file__).parents[1] / "templates" / CI / f"{service}.yml").read_text()
     project = folder / "pyproject.toml"
-    name = tomllib.loads(project.read_text()).get("project", {}).get("name") if project.is_file() else None
+    named = read_toml(project, "Mend it first.") if project.is_file() else {}
+    name = named.get("project", {}).get("name")
     installed = [*([] if name == "jaxbench" else ["jaxbench"]), *(["--editable ."] if project.is_file() else [])]
     text = text.replace("INSTALLED", " ".join(installed)).replace("EXPERIMENT_NAME", "mlp")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -142,11 +142,11 @@ def _facts(machine: Machine) -> dict[str, str]:
     of_cpu = {"cpu": machine.get("cpu_model", ""), "instructions": _digest(instructions)}
     return {
         "platform": machine["platform"],
-        "device_kind": machine["device_kind"],
+        "device_kind": machine.get("device_kind", ""),
         "compiler": machine.get("platform_version", ""),
         **(of_cpu if machine["platform"] == "cpu" else {}),
-        **{name: text for name, text in machine["versions"].items() if name.startswith(_PACKAGES)},
-        **{name: text for name, text in machine["environment"].items() if _is_flag(name)},
+        **{name: text for name, text in machine.get("versions", {}).items() if name.startswith(_PACKAGES)},
+        **{name: text for name, text in machine.get("environment", {}).items() if _is_flag(name)},
     }
 
 

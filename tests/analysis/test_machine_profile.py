@@ -217,7 +217,7 @@ def test_the_committed_profiles_are_read(path: Path) -> None:
 
 
 def test_ceilings_of_a_cpu_are_measured_on_as_many_cores() -> None:
-    find = {"card": fab.card(), "platform": "cpu", "device_kind": "cpu", "dtype": "float32"}
+    find = {"profile": fab.card(), "platform": "cpu", "device_kind": "cpu", "dtype": "float32"}
     one, two = (roofline.ceilings_of(**find, cores=cores) for cores in (1, 2))
     assert (one.flop.rate, two.flop.rate, two.flop.source) == (1e11, 1.9e11, "measured")
     assert (two.memory.rate, two.cache.rate, two.cache.source) == (1.5e10, 1.1e11, "measured")
@@ -231,7 +231,7 @@ def test_two_cores_can_do_what_one_did_on_a_busy_machine() -> None:
     card = fab.card(
         peaks=[fab.peak("flop_per_s", cores, rate, op="matmul") for cores, rate in ((1, 1.1e11), (2, 8e10))]
     )
-    find = {"card": card, "platform": "cpu", "device_kind": "cpu", "dtype": "float32"}
+    find = {"profile": card, "platform": "cpu", "device_kind": "cpu", "dtype": "float32"}
     assert [roofline.ceilings_of(**find, cores=cores).flop.rate for cores in (1, 2)] == [1.1e11, 1.1e11]
     assert np.isnan(roofline.ceilings_of(**find, cores=3).flop.rate), "three may do more than two"
 

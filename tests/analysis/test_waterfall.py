@@ -207,7 +207,7 @@ def test_all_at_once_have_the_efficiency_as_their_product(tmp_path: Path) -> Non
     for one in made(tmp_path, {2: loss, 4: loss}, scalings=("strong", "weak"), noise=0.01).values():
         assert whole(one) == pytest.approx(one.row.efficiency.value, rel=1e-12)
         if one.point.scaling == "strong":
-            others = ("work of a stage", "pipeline bubble", "unequal devices", "shared runtime")
+            others = ("work of a stage", "pipeline bubble", "unequal devices", "shared runtime", "clock")
             assert [factor.name for factor in one.factors] == [name for name in NAMES if name not in others]
             assert one.efficiency.value == pytest.approx(loss.efficiency, rel=0.01)
 

@@ -66,7 +66,7 @@ def test_the_figure_has_a_mark_for_each_run(tmp_path):
     rows += [row(id="alone", program="torch_compiled", family="two"), row(id="short", kernel_s=4e-5, family="three")]
     forecasts_figure.save(forecasts.families(rows), tmp_path)
     text = (tmp_path / "accountability.svg").read_text()
-    assert text.count("three (1)") and text.count("one (3)") and "caret" in text
+    assert text.count("three (1)") and text.count("one (3)") and "only a bound" in text
 
 
 def test_missed_goals_are_sentences():

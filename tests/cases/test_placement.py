@@ -33,7 +33,7 @@ def settings(**changes: Any) -> CaseSettings:
     facts: dict[str, Any] = dict(
         experiment="x", seed=0, platform="auto", devices=None, max_devices=None, mesh_processes="1", mesh_shape="auto",
         cores=("all",),        max_bytes=0, rounds=3, processes=1, blocks=1, block_s=0.01,
-        allocator="system",
+        allocator="system", power_limit="", compile="cached",
     )  # fmt: skip
     return CaseSettings(**{**facts, **changes})
 

@@ -129,7 +129,7 @@ WORK: dict[str, tuple[Words, int, str, str]] = {
     "compare": (lambda path: compare(path), 1, "slower", ""),
     "compare --workdir": (lambda path: compare(path, "--workdir=out"), 1, "slower", "out/comparison.json"),
     "card": (lambda path: ["card", f"--run={copied('cnn', path)}"], 0, "Card: cards/", ""),
-    "cards": (lambda path: cards(path), 0, "rows match", "cards/cards.svg"),
+    "cards": (lambda path: cards(path), 0, "rows match", "cards/cards-experiment-cnn.svg"),
     "baseline": (lambda path: ["baseline", f"--run={copied('cnn', path)}", "--name=x"], 0, "Kept as", "baselines/x"),
     "list": (lambda path: ["list"], 0, "presets", ""),
     "help": (lambda path: ["help"], 0, "Exit codes", ""),

@@ -14,7 +14,7 @@ from house.tree import ROOT, findings, parsed, python_files
 FLOORS = (
     {"errors", "digits", "interrupts", "native_log", "texts"},
     {"records"},
-    {"catalog"},
+    {"catalog", "lever"},
     {"discovery", "levers", "jax_import", "ranges"},
     {"command_form"},
     {"machine"},
@@ -82,7 +82,8 @@ OUTSIDE = {
     "templates": {"workloads", "OwnStep", "StepWorkload"},  # the last two are names of the package itself
 }
 NO_JAX = {
-    *("errors", "digits", "interrupts", "native_log", "command_form", "discovery", "levers", "jax_import", "catalog"),
+    *("errors", "digits", "interrupts", "native_log", "command_form", "discovery", "lever", "levers", "jax_import"),
+    "catalog",
     *("hlo", "records", "configs", "environments", "features", *WINGS),
 }
 CORE_WITHOUT_JAX = {"schema", "same_model", "store"}

@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 import ast
-import io
-import re
-import tokenize
 import tomllib
 from pathlib import Path
 
@@ -17,7 +14,6 @@ BROAD = {"Exception", "BaseException"}
 MARK = "# the one broad except"
 MAY_PRINT = ("jaxbench/app.py", "jaxbench/report/")
 MAX_FUNCTION, MAX_FILE = 70, 600
-MIN_COMMENTS = 0.06  # of the package's lines, to say why
 
 
 def prints(path: str, text: str) -> list[str]:
@@ -80,9 +76,8 @@ def test_no_print_outside_app_and_report() -> None:
 def test_no_work_and_no_check_is_in_an_assert() -> None:
     assert not findings(asserts, python_files("jaxbench", "experiments", "configs"))
     lint = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
-    assert "S101" in lint["select"] and [*lint["per-file-ignores"].values()] == [["S101"]]
-    (exempt,) = lint["per-file-ignores"]
-    assert exempt == "{tests,benchmarks}/**"
+    assert "S101" in lint["select"] and [*lint["per-file-ignores"].values()] == [["S101"], ["F722"]]
+    assert [*lint["per-file-ignores"]] == ["{tests,benchmarks}/**", "jaxbench/statistics/**"]
 
 
 def test_only_one_broad_except() -> None:
@@ -120,18 +115,3 @@ def test_planted_violations_are_found() -> None:
     assert too_long("a.py", "x = 1\n" * (MAX_FILE + 1))
     assert not too_long("a.py", "def f():\n" + "    x = 1\n" * (MAX_FUNCTION - 1))
     assert drawers([Path("jaxbench/measure/utils.py")])
-
-
-def comments(text: str) -> int:
-    """Comments that are no licence and no word to a tool."""
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return sum(t.type == tokenize.COMMENT and not re.match(r"# (Copyright|type:|noqa|fmt:)", t.string) for t in tokens)
-
-
-def test_comments_say_why() -> None:
-    texts = [(ROOT / path).read_text() for path in python_files("jaxbench")]
-    assert sum(map(comments, texts)) >= MIN_COMMENTS * sum(len(text.splitlines()) for text in texts)
-
-
-def test_comments_are_counted_without_those_for_tools() -> None:
-    assert comments("# Copyright\nx = 1  # why\n# and why\ny = [\n]  # fmt: skip\nz = '# no'  # type: ignore\n") == 2

@@ -199,7 +199,7 @@ def test_the_manifest_has_an_identity_and_the_variables_of_this_process(monkeypa
     assert ours.items() <= found["environment"].items()
     # Those that the probe itself sets are not of this process.
     assert not {"TF_CPP_MIN_LOG_LEVEL", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"} & found["environment"].keys()
-    assert server.surroundings().environment == found["environment"]
+    assert server.surroundings("cpu").environment == found["environment"]
     assert found["identity"]["kernel"] and found["identity"]["product_by"].startswith("numpy")
     assert compared.cannot_tell(found, {}) and not compared.cannot_tell(found, found)
     assert calibration.machine_key(found).startswith("cpu, cpu, ")

@@ -233,4 +233,4 @@ def test_a_refused_folder_keeps_no_lock(folder):
     RunFolder.begin(folder / "run", {"experiment": "cnn"}).close()
     with pytest.raises(UserError):
         RunFolder.begin(folder / "run", {"experiment": "mlp"})
-    assert (folder / "run" / LOCK).exists()  # it had one before
+    assert not (folder / "run" / LOCK).exists()  # a run that has ended leaves none

@@ -31,7 +31,7 @@ from jaxbench.measure import expected_communication
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads import TrainWorkload, flops, from_nnx
 from jaxbench.workloads.losses import score
-from jaxbench.workloads.models import attention, gpt, lstm, sharded_layers
+from jaxbench.workloads.models import attention, flash, gpt, lstm, sharded_layers
 
 gcn, recsys, textcnn = (discovery.load_experiment(name) for name in ("gcn", "recsys", "textcnn"))
 NAMES = ["gpt", "lstm", "textcnn", "recsys", "gcn"]
@@ -437,7 +437,7 @@ def interpreted(monkeypatch):
     """Runs the kernels in Python, because there is neither a TPU nor a GPU."""
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
 
-    triton = attention.triton_kernel()
+    triton = flash.triton_kernel()
     monkeypatch.setattr(triton, "mha", partial(triton.mha, interpret=True))
     monkeypatch.setattr(splash, "make_splash_mha", partial(splash.make_splash_mha, interpret=True))
 

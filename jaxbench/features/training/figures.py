@@ -38,10 +38,11 @@ def draw_learning(sides: Mapping[str, Sequence[LearningCurve]], *, title: str) -
     # Steps, examples and seconds of one training are one curve three times: it is drawn once, with both panels abreast.
     over_all = OVER if len(every) > 1 else dict(list(OVER.items())[:1])
     sheet = Sheet(2, len(over_all), heights=1.7) if len(over_all) > 1 else Sheet(1, 2, heights=2.0)
+    panels = sheet.panels
     if len(over_all) == 1:
-        sheet.panels = sheet.panels.reshape(2, 1)
+        panels = panels.reshape(2, 1)
     for column, (over, show) in enumerate(over_all.items()):
-        loss, accuracy = sheet.panels[:, column]
+        loss, accuracy = panels[:, column]
         for place, trained in enumerate(sides.values()):
             for one in trained:
                 _learning_line(loss, one, "train_loss", over, place, dotted=True)

@@ -30,6 +30,7 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
 
     Raises UserError if the folder has no time ledger, or a damaged one.
     """
+    _require_account(folder)
     config = RunFolder(folder).config()
     name, looks = str(config.get("experiment", folder.name)), canvas.look_of(config, look)
     pictures = _curves(folder, name, looks)
@@ -39,15 +40,19 @@ def write(folder: Path, console: Console | None = None, *, look: Mapping[str, ob
         page.show(made, console)
 
 
+def _require_account(folder: Path) -> None:
+    if not trainings.read_ledger(folder):
+        sound = " with a sound line" if trainings.ledger_faults(folder) else ""
+        raise UserError(f"'{folder}' has no {trainings.LEDGER}{sound}: give the folder of a 'jaxbench train'.")
+
+
 def page_of(folder: Path, pictures: Sequence[Picture] = (), looks: canvas.Look | None = None) -> Page:
     """The content of the page. looks: also draws the figure of the time into the folder; None: draws nothing.
 
     Raises UserError if the folder has no time ledger, or a damaged one.
     """
+    _require_account(folder)
     starts, faults = trainings.read_ledger(folder), trainings.ledger_faults(folder)
-    if not starts:
-        sound = " with a sound line" if faults else ""
-        raise UserError(f"'{folder}' has no {trainings.LEDGER}{sound}: give the folder of a 'jaxbench train'.")
     trainings.require_possible(starts)  # a table that does not add up must not be shown
     costs = trainings.measured_costs(starts)
     config = RunFolder(folder).config()

@@ -26,7 +26,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, native_log, parallel
 from jaxbench.config import CACHED
 from jaxbench.core.program import Program, TrainState
-from jaxbench.core.store import RunFolder, write_manifest
+from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
 from jaxbench.core.workload import Dataset, TrainWorkload, random_key
 from jaxbench.errors import UserError, present
 from jaxbench.features.training.checkpoint import Restored, Writer, params_sha256, restore_latest
@@ -300,6 +300,8 @@ def _note_preparation(folder: Path, *, started: str, note: str) -> None:
         total_s = sum(ns.values()) / 1e9
         found.measured_s = total_s - sum(ns[kind] for kind in PREPARES) / 1e9
     found.add(0, "training", preparing.here().take())
+    if not (folder / MANIFEST).exists():  # it ended before it had a folder
+        return
     manifest = {
         **RunFolder(folder).manifest(),
         "preparation": found.to_json(started=started, total_s=total_s, note=note),

@@ -256,7 +256,7 @@ def test_a_job_or_a_training_may_choose_its_devices_itself_and_paths_hold_in_any
             "--minutes=-5 is not a time limit of at least 1 minute: use 60, for example.",
         ),
         (("run", "gpt"), {"minutes": 0}, "--minutes=0 is not a time limit"),
-        ((), {}, "needs run or train and its experiment after '--': jaxbench launch slurm"),
+        ((), {}, "needs run or train and its experiment after '--', or accept: jaxbench launch slurm"),
         (("ru", "gpt"), {}, "needs run or train and its experiment after '--'"),
         (("run", "--config.batch=4"), {}, "needs run or train and its experiment"),
         (("run", "gpt", "--workdir=x"), {}, "'--workdir=x' is for launch: write it before the '--', or with make into"),

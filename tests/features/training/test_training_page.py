@@ -47,10 +47,27 @@ def folder(tmp_path):
 def test_the_page_shows_where_the_time_went(folder):
     text = io.StringIO()
     training.write(folder, Console(file=text, width=100))
-    for said in ("Goodput 60.0%: 60.0 of 100.0 s, in 2 starts", "repeated steps", "Llama 3", "idle between starts"):
+    for said in (
+        "60.0 of 100.0 s, in 2 starts, were steps that count: the goodput is 60.0%",
+        "repeated steps",
+        "idle between starts",
+    ):
         assert said in text.getvalue()
     page = (folder / training.PAGE).read_text()
-    assert "<svg" in page and "Expected goodput" in page  # its figure, and the definition from docs/metrics
+    assert "Expected goodput" in page  # the definition from docs/metrics
+    # Less than ten minutes say nothing about a cluster.
+    assert "Llama 3" not in text.getvalue() and not (folder / "figures" / "goodput.svg").exists()
+
+
+def test_a_long_training_says_what_failures_of_a_cluster_would_cost(folder):
+    path = folder / LEDGER
+    lines = [json.loads(each) for each in path.read_text().splitlines()]
+    for each in lines:
+        each["begun_ns"], each["ns"] = 10 * each["begun_ns"], {kind: 10 * ns for kind, ns in each["ns"].items()}
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    text = io.StringIO()
+    training.write(folder, Console(file=text, width=100))
+    assert "Llama 3" in text.getvalue() and "<svg" in (folder / training.PAGE).read_text()
     assert (folder / "figures" / "goodput.svg").exists()
 
 
@@ -67,7 +84,7 @@ def test_a_line_with_a_time_below_zero_is_left_out(folder):
     path.write_text(path.read_text() + json.dumps(line(2, 31, 10, 60, start=-40, steps=99)) + "\n")
     text = io.StringIO()
     training.write(folder, Console(file=text, width=100))
-    assert "Goodput 60.0%: 60.0 of 100.0 s" in text.getvalue()
+    assert "60.0 of 100.0 s, in 2 starts, were steps that count" in text.getvalue()
 
 
 def test_before_the_first_checkpoint_there_is_nothing_to_expect(folder):

@@ -26,7 +26,7 @@ def check(job: Job) -> None:
     if "image" not in _options(job):
         raise UserError(
             "k8s needs an image with jaxbench in it: add --options=image=registry/name:tag. The Dockerfile of the "
-            "repository builds one: docker build --build-arg EXTRAS=cuda13."
+            "repository builds one, and its first lines say how."
         )
 
 
