@@ -368,7 +368,11 @@ def test_the_curves_of_a_training_show_each_row():
     loss, accuracy = drawn[0].axes  # one training: over steps alone
     assert [list(line.get_ydata()) for line in loss.lines] == [[2, 1, 2 / 3], [1, 1 / 2, 1 / 3]]
     assert list(accuracy.lines[0].get_xdata()) == [10, 20, 30] and accuracy.lines[1].get_ydata()[0] == 0.75
-    canvas.render(lambda: drawn.append(draw_learning({"a": [one], "b": [dataclasses.replace(one, seed=1)]}, title="t")) or drawn[1])
+    canvas.render(
+        lambda: (
+            drawn.append(draw_learning({"a": [one], "b": [dataclasses.replace(one, seed=1)]}, title="t")) or drawn[1]
+        )
+    )
     loss, accuracy = drawn[1].axes[1], drawn[1].axes[3]  # over seconds, without compiling
     assert len(loss.lines) == 4 and list(accuracy.lines[0].get_xdata()) == [0.5, 1.5, 2.5]
     assert draw_learning({"a": [dataclasses.replace(one, rows=())]}, title="t") is None
