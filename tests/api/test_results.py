@@ -79,7 +79,7 @@ def test_a_notebook_shows_headline_figures_and_table_and_a_terminal_one_line():
 def test_text_of_a_run_is_escaped(tmp_path):
     for name in ("manifest.json", "config.json", "records.jsonl"):
         text = (CNN / name).read_text().replace('"cnn"', '"<b>c</b>"')
-        (tmp_path / name).write_text(re.sub(r',"sha256":"\w+"', "", text))
+        (tmp_path / name).write_text(re.sub(r',\s*"sha256":\s*"\w+"', "", text))
     page = jb.load(tmp_path)._repr_html_()
     assert "<b>c</b>" not in page and "&lt;b&gt;c&lt;/b&gt;" in page
 

@@ -123,7 +123,7 @@ WORK: dict[str, tuple[Words, int, str, str]] = {
         "time_to_target/report.html",
     ),
     "report of a training": (
-        lambda path: ["report", f"--run={trained(path)}"], 0, "Goodput", f"trained/{training.PAGE}",
+        lambda path: ["report", f"--run={trained(path)}"], 0, "the goodput is", f"trained/{training.PAGE}",
     ),
     "audit": (lambda path: ["audit", table(path), "--workdir=out"], 0, "1 consistent", "out/audit.html"),
     "compare": (lambda path: compare(path), 1, "slower", ""),
@@ -145,7 +145,12 @@ WORK: dict[str, tuple[Words, int, str, str]] = {
         )
         for name in engines.names()
     },
-    **{f"{name} --help": (lambda path, name=name: [name, "--help"], 0, "Exit codes", "") for name in VERBS},
+    **{
+        f"{name} --help": (
+            lambda path, name=name: [name, "--help"], 0, "Exit codes" if name == "help" else "Examples", "",
+        )
+        for name in VERBS
+    },
 }  # fmt: skip
 # The others take a path through the code that one of these takes.
 QUICK = ["report of steps", "report of a training", "audit", "compare", "card", "cards", "list", "version", "new"]

@@ -268,7 +268,7 @@ def test_a_run_that_ends_by_its_budget(tmp_path):
     assert [(look["ended"], look["rounds"]) for look in looks] == [("", 6), ("budget", 12)]
     assert {(p.status, len(p.rounds), p.auto_rounds) for p in points.load(RunFolder(run))} == {("ok", 12, True)}
     shown = " ".join(done.stdout.split())
-    assert "Stopped after 12 rounds in 6 sets of processes" in shown
+    assert "Stopped after 12 rounds in 6 groups of processes" in shown
 
 
 class Idle:

@@ -28,7 +28,7 @@ MOST_SERIES = 6  # series in the legend of one figure
 PAGE_IN = 9.5  # a taller figure does not fit on a page with its caption
 CLAMPED = 3  # more marks than this at one extreme value look like a limit of the axis
 HOUSE_WORDS = re.compile(
-    r"\b(session\d*|worker sets?|dense rounds?|gate|headline|A/A|folds?|arm|arms)\b|\b[0-9a-f]{7,}\b"
+    r"\b(session\d*|worker sets?|dense rounds?|gate|headline|A/A|folds?|arm|arms)\b|\b(?=[0-9]*[a-f])[0-9a-f]{7,}\b"
     r"|\w/(strong|weak)/\d|holds here|cannot tell"
 )
 KINDS = (
