@@ -17,7 +17,7 @@ from doorway import QUICK_MLP, ROOT, environment
 from jaxbench.analysis import machine_profile, roofline
 from jaxbench.errors import UserError
 from jaxbench.features.comparison import calibration
-from jaxbench.machine import cores, manifest, source
+from jaxbench.machine import cores, manifest, source, start
 from jaxbench.processes import server
 from jaxbench.processes.client import Worker
 from jaxbench.processes.messages import Setup
@@ -195,6 +195,7 @@ def test_the_manifest_has_an_identity_and_the_variables_of_this_process(monkeypa
         monkeypatch.setenv(name, value)
     for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(start, "changed_settings", {})  # as in a new process: another test may have trained in this one
     found = manifest.probe.__wrapped__("cpu")
     assert ours.items() <= found["environment"].items()
     # Those that the probe itself sets are not of this process.

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -22,8 +24,11 @@ def test_a_run_writes_all_formats_into_its_folder_and_says_so(tmp_path: Path) ->
     said = ", ".join(str(folder / name) for name in FILES.values())
     assert f"Exported: {said}\n" in done.stdout
     found = json.loads((folder / "bmf.json").read_text())
-    assert [*found] == ["mlp/jit_auto/strong/1"]
-    assert found["mlp/jit_auto/strong/1"]["latency"].keys() == {"value"}  # two rounds have no interval
+    # On a busy machine a gate may refuse the two short rounds, whatever the code does: then no number may be exported.
+    (row,) = csv.DictReader(io.StringIO((folder / "summary.csv").read_text()))
+    assert [*found] == ["mlp/jit_auto/strong/1"] * (row["gate"] != "refused")
+    for measured in found.values():
+        assert measured["latency"].keys() == {"value"}  # two rounds have no interval
 
 
 def test_ab_exports_the_comparison_next_to_its_arms(tmp_path: Path) -> None:
