@@ -194,23 +194,31 @@ def take_part(
     say: Callable[[], HostFacts],
     experiment: str,
     alone: Callable[[], AbstractContextManager[None]],
+    *,
+    name: Callable[[], str] = socket.gethostname,
+    without_after_s: float | None = None,
 ) -> int:
     """Leads the launch or follows process 0. Returns the exit code of process 0. Raises UserError.
 
     say: returns the facts of this process; see `facts`. experiment: its path on this host. alone: a context that holds
-    the machine's lock.
+    the machine's lock. name: of this host, if it is unfit. without_after_s: seconds after which process 0 goes on
+    without the processes that have not come; None: all must come.
     """
     if launch.process:
-        connection = connect(launch)
+        connection = connect(launch) if without_after_s is None else connect(launch, wait_s=2 * without_after_s)
         hello: HostFacts | Unfit
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(alone())
                 hello = say()
             except UserError as error:  # process 0 says it, and ends all
-                hello = Unfit(error=str(error), host=socket.gethostname())
+                hello = Unfit(error=str(error), host=name())
             return follow(launch, connection, hello, experiment)
-    followers, code = Followers(launch, listen(launch)), 2
+    if without_after_s is None:
+        connections = listen(launch)
+    else:
+        connections = listen(launch, all_within_s=without_after_s, require_all=False)
+    followers, code = Followers(launch, connections), 2
     try:
         with alone():
             code = lead(followers)

@@ -15,11 +15,10 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxbench.errors import UserError
 from jaxbench.machine import cores, cpu_quota, manifest, source, start
 from jaxbench.machine.position import Position, node
 from jaxbench.processes import launch as launches
@@ -188,27 +187,16 @@ def take_part(
     lead: the test, on process 0. alone: a context that holds the machine's lock. limit_s: how long a process may be
     silent.
     """
-    if place.process:
-        connection = launches.connect(place, wait_s=2 * limit_s)
-        hello: HostFacts | Unfit
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(alone())
-                hello = facts_here(place)
-            except UserError as error:
-                hello = Unfit(error=str(error), host=node())
-            return launches.follow(place, connection, hello, "")
     with tempfile.TemporaryDirectory(prefix="jaxbench-accept-") as logs:
-        followers, code = Followers(place, launches.listen(place, all_within_s=limit_s, require_all=False)), 2
-        try:
-            with alone():
-                code = lead(_hosts(place, followers, devices, Path(logs), limit_s))
-            return code
-        except KeyboardInterrupt:
-            code = 130
-            raise
-        finally:
-            followers.end(code)
+        return launches.take_part(
+            place,
+            lambda followers: lead(_hosts(place, followers, devices, Path(logs), limit_s)),
+            lambda: facts_here(place),
+            "",
+            alone,
+            name=node,
+            without_after_s=limit_s,
+        )
 
 
 def _hosts(place: Position, followers: Followers, devices: int | None, logs: Path, limit_s: float) -> Hosts:
