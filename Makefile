@@ -60,7 +60,7 @@ first-run: $(runtime)  ## run everything once at a small size and write one page
 paper: need-id $(runtime)  ## does what a paper claims hold on this machine? make paper ID=rajbhandari2020 [PRESET=paper], or ID=list
 	@$(app) paper "$$ID" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-gallery: $(runtime)  ## write all papers that were run as one page and as GALLERY.md; DOCS=docs overwrites that of the documentation
+gallery: $(runtime)  ## write all papers that were run as one page and as GALLERY.md; DOCS=docs writes them into those of the documentation
 	@$(app) gallery $(if $(WORKDIR),--workdir="$$WORKDIR") $(if $(DOCS),--docs="$$DOCS")
 
 report: need-run $(runtime)  ## rebuild the figures and pages of a run: make report RUN=results/...
@@ -116,7 +116,7 @@ list: $(runtime)  ## list the experiments and presets: make list, or OF=strategi
 	@$(app) list $(if $(OF),"$$OF")
 
 # `-m ""` overrides the `-m "not full"` of pyproject.toml.
-test: $(develop)  ## test every guarantee once, in a few minutes; K=word: all tests with this word in their name
+test: $(develop)  ## test a chosen set, in a few minutes; K=word: all tests with this word in their name
 	@$(pytest) $(if $(K),-m "" -k "$$K")
 
 test-all: $(develop)  ## run all tests (strategies x models x settings), half an hour on two cores; QUARTER=1..4: of the products only this quarter
@@ -230,8 +230,9 @@ export INSTALL
 
 # Splits ARGS as a shell would, quotes included, without executing anything in it; and LAUNCH, which goes before the "--" of
 # launch. The app then sees the same environment as if it had been started by hand.
-# pytest does not see what changes Python itself, such as PYTHONOPTIMIZE, under which it would not test; tests/surroundings.py
-# takes the other variables of the shell out of the tests.
+# pytest does not see what changes Python itself, such as PYTHONOPTIMIZE, under which it would not test, and
+# PYTHONDONTWRITEBYTECODE, under which each of its processes compiles all tests anew; tests/surroundings.py takes the other
+# variables of the shell out of the tests.
 define WITH_ARGS
 import os, shlex, signal, sys
 try:
@@ -248,7 +249,7 @@ if words[0] == "jaxbench":
 if "--" in words:
     words[words.index("--"):words.index("--")] = launch
 if words[0] == "pytest":
-    for name in "OPTIMIZE WARNINGS DEVMODE INSPECT IOENCODING".split():
+    for name in "OPTIMIZE WARNINGS DEVMODE INSPECT IOENCODING DONTWRITEBYTECODE".split():
         os.environ.pop(f"PYTHON{name}", None)
     os.environ["PYTHONUTF8"] = "1"
 for name in [*os.environ.get("VARIABLES", "").split(), *"VARIABLES MAKE_VENV INSTALL WITH_ARGS MAKEFLAGS MAKELEVEL MFLAGS".split()]:

@@ -155,6 +155,19 @@ def proportion(count: int, of: int) -> Estimate:
     return Estimate(value=p, lo=max(0.0, (middle - half) / scale), hi=min(1.0, (middle + half) / scale))
 
 
+def read(path: Path = FOLDER / "fleets.csv") -> list[Line]:
+    """The committed results."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return [
+            Line(
+                rule=row["rule"],
+                loss=float(row["loss"]),
+                **{name: int(row[name]) for name in ("hosts", "slow", "fleets", "alarms", "found", "open", "missed")},
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
 def draw(lines: Sequence[Line]) -> Figure:
     """False alarms by the number of hosts, and slow hosts that were found by how slow they are."""
     sheet = Sheet(1, 2, heights=[3.0])

@@ -174,7 +174,8 @@ def _ended(times: Times, found: looks.Look, truth: Mapping[str, float]) -> Ended
         error[point] = means[0].value - means[1].value - (truth[point] - truth[base])
         half[point] = turns.half_width(*means)
     compared = [
-        thirds.compare(times.draws.process_of(list(of)), np.array(list(of.values()))) for of in times.values.values()
+        thirds.compare(times.resampling.process_of(list(of)), np.array(list(of.values())))
+        for of in times.values.values()
     ]
     compared = [each for each in compared if each is not None]
     changed = any(each.differ(len(compared)) for each in compared)

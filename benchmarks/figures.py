@@ -24,7 +24,18 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import forecasts, forecasts_figure, links, plain_jax_figure, precision, redraw, repeatability
+from benchmarks import (
+    accept_fleets,
+    forecasts,
+    forecasts_figure,
+    links,
+    plain_jax_figure,
+    precision,
+    redraw,
+    releases,
+    repeatability,
+    summaries,
+)
 from benchmarks.plain_jax_ratios import Cells
 from benchmarks.whole_runs import Run
 from jaxbench.analysis import machine_profile
@@ -43,6 +54,8 @@ from jaxbench.report import build
 from jaxbench.report.drawing import canvas, fitness
 from jaxbench.report.drawing.canvas import Look
 from jaxbench.report.drawing.fitness import Fault
+from jaxbench.suites.papers import figure as paper_figure
+from jaxbench.suites.papers import paper as library
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs" / "figures"
@@ -105,7 +118,24 @@ def of_benchmarks() -> Iterator[Drawing]:
     for name, draw in (("plain_jax", plain_jax_figure.draw_plain), ("allocators", plain_jax_figure.draw_allocators)):
         found = Cells.read(FIGURES / name / "plain_jax.json")
         yield Drawing(path=f"{folder}/{name}/{name}", draw=functools.partial(draw, found))
+    compared = releases.read(FIGURES / "releases")
+    yield Drawing(
+        path=f"{folder}/releases/releases",
+        draw=lambda: releases.draw_releases(compared, title=releases.title(compared)),
+    )
+    yield Drawing(path=f"{folder}/accept/fleets", draw=lambda: accept_fleets.draw(accept_fleets.read()))
+    options = FIGURES / "flags" / "summary.csv"
+    yield Drawing(path=f"{folder}/flags/arms", draw=lambda: summaries.draw_costs(summaries.read(options)))
+    own = FIGURES / "own_step" / "summary.csv"
+    yield Drawing(path=f"{folder}/own_step/waterfall", draw=lambda: summaries.draw_losses(summaries.read(own)))
+    for path in sorted((FIGURES / "papers").glob("*.json")):
+        yield Drawing(path=f"{folder}/papers/{path.stem}", draw=functools.partial(_paper, path))
     yield Drawing(path="cards/cards", draw=_cards)
+
+
+def _paper(path: Path) -> Figure:
+    id, data = paper_figure.read(path)
+    return paper_figure.draw(library.load(id), data)
 
 
 def _audit() -> Figure | None:

@@ -6,9 +6,10 @@
 
 A row of `jaxbench/catalog/published/forecast_configurations.csv` is a run of `gpt`. Two shallow models are compiled
 for its target (`--depths`), and a line through them is the forecast. Nothing is fitted to a row: the band that judges
-it is from the *other* runs of its family of programs (`band`). The results and the figure are in
-`docs/figures/forecasts` (`accountability.csv`); `--only=` judges them without a compiler, and renews the bands that
-forecasts use (`jaxbench/catalog/forecast_errors.csv`).
+it is from the *other* runs of its family of programs (`band`). If less of a run is large matrix products than of the
+others, its band is wider by what single kernels took (`jaxbench/features/forecast/bands.py`). The results and the
+figure are in `docs/figures/forecasts` (`accountability.csv`); `--only=` judges them without a compiler, and renews the
+bands that forecasts use (`jaxbench/catalog/forecast_errors.csv`).
 
 The goals: a median error of 8 % for TPUs and of 7 % for programs that XLA compiled for GPUs, a band no wider than 35 %
 for the latter, and nine published values of ten in their band. The exit code is 1 if a goal is missed.
@@ -35,8 +36,11 @@ from scipy import stats
 from benchmarks import forecasts_figure
 from jaxbench import commandline, config, discovery
 from jaxbench.catalog import published, targets
-from jaxbench.errors import UserError
-from jaxbench.features.forecast import forecast_command
+from jaxbench.errors import UserError, present
+from jaxbench.features.forecast import forecast_command, work
+from jaxbench.features.forecast.bands import Range, rest_range, rest_share, widened
+from jaxbench.features.forecast.forecasts import ForecastRecord
+from jaxbench.features.forecast.schedule import Times
 from jaxbench.machine import start
 from jaxbench.measure.arm import inspected
 
@@ -46,12 +50,14 @@ BANDS = Path("jaxbench/catalog/forecast_errors.csv")
 # The families of programs. The value is the name that tables show.
 PROGRAMS = {
     "tpu": "XLA, TPU", "xla_remat": "XLA, GPU, recomputing", "xla": "XLA, GPU", "torch_compiled": "PyTorch, compiled",
-    "torch_eager": "PyTorch, eager",
+    "torch_eager": "PyTorch, eager", "megatron": "Megatron-LM, in stages",
 }  # fmt: skip
 GOALS = {("tpu",): 0.08, ("xla_remat", "xla"): 0.07}  # median errors
 WIDEST = {"xla_remat": 0.35, "xla": 0.35}  # high - low of a band, over its middle
 RECENT = 2023  # older runs are shown, but set no band
 IN_BAND = 0.9
+# A run with a larger share of other work than large products sets no band: it would be that of small models only.
+SMALL = 0.6
 SHORT_S = 1e-4  # a mean kernel below which a forecast is a bound: the microseconds to start a kernel are not counted
 _MODEL = ("layers", "width", "heads", "kv_heads", "head_width", "hidden", "gated", "rms", "vocab", "context")
 
@@ -61,7 +67,9 @@ class Judged:
     """A forecast and the published step. Times are seconds per step.
 
     family: the project of the run. program: one of `PROGRAMS`. hidden_s: forecast with all communication hidden;
-    scheduled_s: in the compiler's order; bare_s: none hidden. kernel_s: the mean of a kernel; 0: a TPU.
+    scheduled_s: in the compiler's order; bare_s: none hidden. kernel_s: the mean of a kernel; 0: a TPU. large_s: of
+    the step's products at the rate of large ones. fastest, slowest: the range of the other work (`bands.rest_range`);
+    1: the row was compiled before it was known.
     """
 
     id: str
@@ -74,6 +82,19 @@ class Judged:
     scheduled_s: float
     bare_s: float
     kernel_s: float = 0.0
+    large_s: float = 0.0
+    fastest: float = 1.0
+    slowest: float = 1.0
+
+    @property
+    def rest(self) -> float:
+        """The share of the forecast that is not large products."""
+        return rest_share(self.large_s, self.forecast_s)
+
+    @property
+    def sets_band(self) -> bool:
+        """Whether the band of its family is from this run, too."""
+        return self.year >= RECENT and not self.bound and self.rest <= SMALL
 
     @property
     def forecast_s(self) -> float:
@@ -104,7 +125,7 @@ def band(rows: Sequence[Judged], count: int = 0) -> tuple[float, float]:
     of the runs lies outside, the band is widened to contain nine in ten. (0, inf) if fewer than two runs are known.
     count: as if that many runs had this mean and variance; 0: their number.
     """
-    logs = [-math.log(row.over) for row in rows if row.year >= RECENT and not row.bound]
+    logs = [-math.log(row.over) for row in rows if row.sets_band]
     if len(logs) < 2:
         return 0.0, math.inf
     mean, spread, count = statistics.fmean(logs), statistics.stdev(logs), count or len(logs)
@@ -116,10 +137,17 @@ def band(rows: Sequence[Judged], count: int = 0) -> tuple[float, float]:
 
 def band_s(rows: Sequence[Judged], row: Judged) -> tuple[float, float]:
     """The band of a row in seconds, from the other runs of its family of programs; for a bound, (bound, inf)."""
-    low, high = band([each for each in rows if each.program == row.program and each.id != row.id])
+    others = [each for each in rows if each.program == row.program and each.id != row.id]
+    low, high = widened(*band(others), row.rest - usual_rest(others), Range(row.fastest, row.slowest))
     if row.bound:
         return min(low, 1.0) * row.hidden_s, math.inf
     return low * row.forecast_s, high * row.forecast_s
+
+
+def usual_rest(rows: Sequence[Judged]) -> float:
+    """The mean share of the forecasts behind a band that is not large products."""
+    shares = [row.rest for row in rows if row.sets_band]
+    return statistics.fmean(shares) if shares else 0.0
 
 
 def held(rows: Sequence[Judged], row: Judged) -> bool:
@@ -187,6 +215,7 @@ def words(row: dict[str, str]) -> list[str]:
         f"--config.lever.remat={row['remat']}", f"--config.lever.precision={row['precision']}",
         f"--config.lever.accumulate={row['micro_batches']}", f"--config.accelerator_batch={batch}",
         *([f"--config.lever.mesh={row['mesh']}"] if row["mesh"] else []),
+        *(f"--config.{setting}" for setting in row["settings"].split()),
     ]  # fmt: skip
 
 
@@ -201,7 +230,7 @@ def judged(row: dict[str, str], folder: Path, console: Console) -> Judged:
         {
             "targets": row["target"],
             "counts": None,
-            "depths": "1,2",
+            "depths": row["depths"] or "1,2",
             "link": row["link"] or None,
             "card": None,
             "from": None,
@@ -218,7 +247,36 @@ def judged(row: dict[str, str], folder: Path, console: Console) -> Judged:
         id=row["id"], family=row["family"], program=row["program"], where=row["where"], year=int(row["year"]),
         published_s=published_s(row, flops), hidden_s=record.hidden_s, scheduled_s=record.scheduled_s,
         bare_s=record.bare_s, kernel_s=0.0 if row["program"] == "tpu" else record.work_s / record.kernels,
+        large_s=large_s(row), **_range(record),
     )  # fmt: skip
+
+
+def _range(record: ForecastRecord) -> dict[str, float]:
+    """The fields fastest and slowest."""
+    work_s, sent_s, scheduled_s = (
+        present(getattr(record, f"{name}_s")) for name in ("work", "communication", "scheduled")
+    )
+    times = Times(work_s=work_s, communication_s=sent_s, scheduled_s=scheduled_s, host_s=record.host_s)
+    middle_s = times.hidden_s if record.family == "tpu" else scheduled_s
+    return dataclasses.asdict(rest_range(record, times, middle_s))
+
+
+def large_s(row: dict[str, str]) -> float:
+    """The seconds of a device's products at the rate of large ones, without attention, from the shapes of a row.
+
+    A recomputed block repeats its products except the last, because the backward pass does not need its result. If
+    queries, keys and values are kept, it does not repeat those either.
+    """
+    width, hidden, context = (int(row[name]) for name in ("width", "hidden", "context"))
+    inner, kv = (int(row[name]) * int(row["head_width"]) for name in ("heads", "kv_heads"))
+    grouped, out, down = (2 * width * size for size in (inner + 2 * kv, inner, hidden))
+    up = down * (1 + int(row["gated"]))
+    again = {"block": grouped + out + up, "save_qkv_proj": out + up}.get(row["remat"], 0)
+    block = 3 * (grouped + out + up + down) + again
+    tokens = int(row["batch"]) * int(row["micro_batches"]) * context
+    flops = tokens * (int(row["layers"]) * block + 3 * 2 * width * int(row["vocab"]))
+    chip = present(work.chip(targets.parse(row["target"]).device_kind))
+    return flops / dict(chip.products)["bfloat16"]
 
 
 def published_s(row: dict[str, str], flops: float) -> float:
@@ -245,15 +303,17 @@ def write(rows: Sequence[Judged], path: Path) -> None:
 
 def bands(rows: Sequence[Judged]) -> str:
     """The catalogue's file of bands: of each family, from all of its recent runs."""
-    shortest = {tpu: min((row.kernel_s for row in rows if (row.program == "tpu") == tpu and not row.bound), default=0)
+    behind = [row for family in families(rows) if family.band[1] < math.inf for row in family.banded]
+    shortest = {tpu: min((row.kernel_s for row in behind if (row.program == "tpu") == tpu), default=0)
                 for tpu in (True, False)}  # fmt: skip
-    lines = ["family,low,high,runs,kernel_s,source"]
+    lines = ["family,low,high,runs,kernel_s,rest,source"]
     for family in families(rows):
-        runs, (low, high) = sum(row.year >= RECENT for row in family.banded), family.band
+        runs, (low, high) = sum(row.sets_band for row in family.rows), family.band
         if high < math.inf:
             kernel = f"{shortest[family.program == 'tpu']:.4g}"
             source = f"python -m benchmarks.forecasts ({RESULTS / FILE})"
-            lines.append(f"{family.program},{low:.3f},{high:.3f},{runs},{kernel},{source}")
+            rest = f"{usual_rest(family.rows):.3f}"
+            lines.append(f"{family.program},{low:.3f},{high:.3f},{runs},{kernel},{rest},{source}")
     return "\n".join([*lines, ""])
 
 
@@ -263,7 +323,10 @@ def read(path: Path) -> list[Judged]:
         return []
     rows = []
     for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
-        seconds = {name: float(value) for name, value in line.items() if name.endswith("_s") and value}
+        numbers = ("fastest", "slowest")
+        seconds = {
+            name: float(value) for name, value in line.items() if (name.endswith("_s") or name in numbers) and value
+        }
         texts = {name: line[name] for name in ("id", "family", "program", "where")}
         rows.append(Judged(**texts, **seconds, year=int(line["year"])))
     return rows
@@ -284,13 +347,14 @@ def summary(rows: Sequence[Judged]) -> list[tuple[str, int, float, float, float,
 
 
 def show(rows: Sequence[Judged], every: Sequence[dict[str, str]], console: Console) -> None:
-    table = Table("run", "where", "published", "forecast", "over published", "band", "in it", title="Forecasts")
+    columns = "run", "where", "published", "forecast", "over published", "rest", "band", "in it"
+    table = Table(*columns, title="Forecasts; rest: the share that is not large products")
     for row in rows:
         low, high = band_s(rows, row)
         inside = "yes" if held(rows, row) else "NO"
         table.add_row(
             row.id, row.where, f"{row.published_s:.3g} s", f"{row.forecast_s:.3g} s",
-            f"{row.over:.2f}",
+            f"{row.over:.2f}", f"{100 * row.rest:.0f} %",
             f"at least {low:.3g} s" if row.bound else f"{low:.3g} to {high:.3g} s", inside,
         )  # fmt: skip
     console.print(table)
@@ -301,7 +365,7 @@ def show(rows: Sequence[Judged], every: Sequence[dict[str, str]], console: Conso
     columns = "programs", "runs", "low", "high", "width", "width if ten", "shortest mean kernel"
     table = Table(*columns, title="Bands, over the forecast")
     for family in families(rows):
-        if recent := [row for row in family.banded if row.year >= RECENT]:
+        if recent := [row for row in family.banded if row.sets_band]:
             ends = (f"{end:.3f}" for end in family.band)
             shortest = min(row.kernel_s for row in recent)
             widths = (f"{100 * family.width(count):.0f} %" for count in (0, 10))
@@ -343,6 +407,10 @@ def main() -> None:
     console = Console(width=None if sys.stdout.isatty() else 140, markup=False, highlight=False)
     every = configurations()
     known = {row.id: row for row in read(asked.results / FILE)}
+    # From the shapes, without a compiler: so it is known for rows that were compiled before it was.
+    known |= {
+        row["id"]: dataclasses.replace(known[row["id"]], large_s=large_s(row)) for row in every if row["id"] in known
+    }
     for row in every:
         if row["left_out"] or (asked.only is not None and (not asked.only or asked.only not in row["id"])):
             continue
@@ -355,6 +423,7 @@ def main() -> None:
         ordered = [known[each["id"]] for each in every if each["id"] in known]
         write(ordered, asked.results / FILE)
     rows = [known[each["id"]] for each in every if each["id"] in known]
+    write(rows, asked.results / FILE)
     show(rows, every, console)
     forecasts_figure.save(families(rows), asked.results)
     if asked.results == RESULTS:

@@ -64,7 +64,8 @@ def draw(families: Sequence[Family]) -> Figure:
     ]  # fmt: skip
     notes = [
         "a mark: one published run; right of 1 it was slower than forecast; in brackets: the number of runs",
-        "between the strokes of a colour: where nine in ten further runs are expected; hollow: outside the strokes",
+        "between the strokes of a colour: where nine in ten further runs are expected; hollow: outside its band, "
+        "which is wider than the strokes for a run with few large products",
     ]
     if any(row.bound for family in families for row in family.rows):
         notes.append(

@@ -28,9 +28,10 @@ import numpy as np
 from rich.console import Console
 
 from jaxbench.core.store import write_json
+from jaxbench.features.training import costs as costs_lib
 from jaxbench.features.training import page as training
 from jaxbench.features.training import trainings
-from jaxbench.features.training.trainings import Costs
+from jaxbench.features.training.costs import Costs
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 AGREES = 0.10
@@ -75,7 +76,7 @@ def expected_wall_s(costs: Costs, mtbf_s: float, *, intervals: float) -> float:
     long training.
     """
     first = (mtbf_s + costs.down_s) * math.expm1(costs.restart_s / mtbf_s)
-    return first + intervals * costs.useful * costs.interval_s / trainings.expected_goodput(costs, mtbf_s)
+    return first + intervals * costs.useful * costs.interval_s / costs_lib.expected_goodput(costs, mtbf_s)
 
 
 def expected(starts: list[trainings.Start], costs: Costs, kills: int) -> tuple[float, float]:
@@ -112,7 +113,7 @@ def main() -> None:
     training.write(args.workdir, console)
     console.print(f"\nPage: {args.workdir / training.PAGE}", soft_wrap=True)
     starts = trainings.read_ledger(args.workdir)
-    costs = trainings.measured_costs(starts)
+    costs = costs_lib.measured_costs(starts)
     if costs is None or kills < FEWEST:
         raise SystemExit(f"{kills} kills are too few to compare: train longer, or use a smaller --mtbf_s.")
     seen_s, share = expected(starts, dataclasses.replace(costs, down_s=down_s), kills)

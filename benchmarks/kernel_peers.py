@@ -114,7 +114,7 @@ def loop_arm(name: str, step: Callable[[Any], Any], state: Any) -> Arm:
 
 
 def matmul_arms() -> list[Arm]:
-    (case,) = matmul.cases(matmul.SHAPES["square"](SIDE), "float32", ("jit",))
+    (case,) = matmul.cases(matmul.shape("square", SIDE), "float32", ("jit",))
     a, b = np.random.default_rng(0).standard_normal((2, SIDE, SIDE), np.float32)
     out = np.empty_like(a)
     arms = [suite_arm(case), calls_arm("NumPy", lambda: np.matmul(a, b, out=out))]

@@ -35,13 +35,14 @@ from benchmarks.peers.arms import Arm
 from benchmarks.peers.ratios import median_and_interval
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.core.point import Point
 from jaxbench.core.schema import PointRecord, RoundRecord
 from jaxbench.core.store import write_json
 from jaxbench.machine import cores
 from jaxbench.machine.start import free_address
-from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker
 from jaxbench.processes.messages import Prepare, Round
+from jaxbench.sweep.plan import worker_of
 
 LEAST_STEP_S = 0.03  # of the step alone: in a shorter step the latency of the loopback would dominate
 EFFICIENCY, OVERHEAD = 0.9, 1.01
@@ -86,7 +87,7 @@ def start(args: argparse.Namespace, stack: ExitStack) -> dict[tuple[str, str], W
     logs, order = Path(stack.enter_context(tempfile.TemporaryDirectory())), cores.free_cores()
     ways: dict[tuple[str, str], Way] = {}
     for way, devices, processes in ((ALONE, 1, 1), (ONE, 2, 1), (TWO, 2, 2)):
-        name, setup = point("strong", args.batch, devices, processes).worker()
+        name, setup = worker_of(point("strong", args.batch, devices, processes))
         setup = replace(setup, experiment=args.model, config=config.to_dict(), worker=name, order=tuple(order))
         worker = Worker(setup, logs / name)
         stack.callback(worker.close)

@@ -1,7 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Redraws the committed figures from the committed runs, in the committed formats; measures nothing.
 
-Figures of runs that are not committed (papers, flags, compiled steps) do not change until those runs are repeated.
+Figures without committed records (papers) do not change until their runs are repeated.
 
 Run: python -m benchmarks.redraw
 """

@@ -27,7 +27,7 @@ _ROUNDS = flags.DEFINE_integer("rounds", 1000, "Rounds of the synthetic run.", l
 _PROFILE = flags.DEFINE_bool("profile", False, "Print where the time goes.")
 
 
-def _passport() -> schema.CompileReport:
+def _compile_report() -> schema.CompileReport:
     return schema.CompileReport(
         trace_s=0.1, lower_s=0.1, compile_s=1.0, first_run_s=0.1, parameters=1000, flops_per_step=1e9,
         compiler_flops_per_step=None, collectives=(), expected_gradient_bytes=0, argument_bytes=1, output_bytes=1,
@@ -49,7 +49,7 @@ def make(path: Path, *, points: int, rounds: int) -> int:
         check = schema.Verdict(name="parameters", ok=True, reason="equal")
         point = schema.PointRecord(
             point=name, experiment="made_up", processes=1, platform="cpu", device_kind="cpu", unit="images",
-            passport=_passport(), checks=(check,), worker="w0", **facts,
+            compile_report=_compile_report(), checks=(check,), worker="w0", **facts,
         )  # fmt: skip
         records.append(schema.to_json(point))
         times = 0.2 / devices * (1 + 0.02 * random.standard_normal((rounds, 6)))

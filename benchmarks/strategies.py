@@ -85,7 +85,7 @@ def run(compared: Compared, rounds: int, folder: Path) -> list[tuple[str, Estima
     command = [sys.executable, "-m", "jaxbench", "run", compared.experiment, f"--workdir={folder}", *settings]
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     measured = RunFolder(folder)
-    rows = {row.point.point: row for row in run_rows.analyse(points.load(measured), config=measured.config())}
+    rows = {row.point_id: row for row in run_rows.analyse(points.load(measured), config=measured.config())}
     results = []
     for name, top, bottom, goal in compared.ratios:
         for point in (top, bottom):

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from jaxbench.features.comparison import calibration, judge
+from jaxbench.features.comparison import calibration, judge, sequential
 from jaxbench.features.comparison.judge import FASTER, SAME, SLOWER
 from jaxbench.features.comparison.ratio import Sample
 from jaxbench.statistics.bootstrap import ASSUMED, RunVariance
@@ -116,11 +116,13 @@ def sequences(times: int, pairs: Pairs) -> tuple[Counter[str], float]:
 
 def _first_verdict(logs: np.ndarray) -> tuple[str, int]:
     """The verdict of the first look that has one, and the number of pairs it used. logs: (pairs,)."""
-    for number, count in enumerate(judge.LOOKS, 1):
+    for number, count in enumerate(sequential.LOOKS, 1):
         if count > len(logs):
             break
-        alpha = judge.ALPHA * judge.share(number)
-        verdict = judge.verdict(judge.of_pairs(logs[:count]), count, alpha, judge.MARGIN)
+        alpha = judge.ALPHA * sequential.share(number)
+        verdict = judge.decide(
+            sequential.of_pairs(logs[:count]), alpha, judge.MARGIN, same=count >= sequential.SAME_PAIRS
+        )
         if verdict != judge.CANNOT_TELL:
             return verdict, count
     return judge.CANNOT_TELL, len(logs)

@@ -106,10 +106,10 @@ def _factors(
     times: Times, values: dict[str, dict[int, float]], at: Sequence[int], *, own: bool
 ) -> list[tuple[Mean, Mean]]:
     """The means of the top and the bottom of each ratio. own: with the factor of its own rounds."""
-    draws, every = times.draws, list(times.draws.units)
-    here = draws.at(at) if own else draws
+    resampling, every = times.resampling, list(times.resampling.units)
+    here = resampling.at(at) if own else resampling
     part = {name: here.mean(np.array([values[name][n] for n in at]), at) for name in (*WHOLE, *PARTS)}
-    whole = {name: draws.mean(np.array([values[name][n] for n in every]), every) for name in WHOLE}
+    whole = {name: resampling.mean(np.array([values[name][n] for n in every]), every) for name in WHOLE}
     of_all, of_some = (
         Mean(value=each["one/strong"].value - each["two/strong"].value,
              loadings=each["one/strong"].loadings - each["two/strong"].loadings)

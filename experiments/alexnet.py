@@ -10,7 +10,15 @@ from __future__ import annotations
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import TrainWorkload
-from jaxbench.workloads.models.image_models import ALEXNET, convnet
+from jaxbench.workloads.models.image_models import Layer, convnet
+
+LAYERS = (
+    Layer(1, 3, kernel=11, stride=4, padding=2),
+    Layer(3, 3, kernel=5, padding=2),
+    Layer(6),
+    Layer(4),
+    Layer(4, 3),
+)
 
 
 def get_config() -> ConfigDict:
@@ -29,4 +37,4 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    return convnet("alexnet", ALEXNET, config)
+    return convnet("alexnet", LAYERS, config)

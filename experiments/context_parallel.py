@@ -23,5 +23,5 @@ get_config = changed(
     mesh={"devices": "auto:8", "oversubscribe": True},
     report={"view": "context", "overlay": ""},
 )
-tiny = changed(base.tiny, model={"context": 32}, search_bytes=2**23)
+tiny = changed(base.tiny, model={"context": 32}, search_bytes=6 * 2**20, search_sharpness=1, mesh={"devices": "auto:2"})
 build = base.build

@@ -12,7 +12,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.workloads import CaseSet
 from jaxbench.workloads.cases import choose, sizes, typed
-from jaxbench.workloads.kernels.matmul import DTYPES, IMPLS, SHAPES, cases, search
+from jaxbench.workloads.kernels.matmul import DTYPES, IMPLS, SHAPES, cases, search, shape
 
 SIDES = [2**i for i in range(8, 15)]
 
@@ -34,10 +34,10 @@ def build(config: ConfigDict) -> CaseSet:
         shapes, impls = search(sizes("sizes", config.sizes, ())), ("jit",)
     else:
         sides = sizes("sizes", config.sizes, SIDES)
-        shapes = tuple(SHAPES[name](side) for name in choose("shapes", config.shapes, SHAPES) for side in sides)
+        shapes = tuple(shape(name, side) for name in choose("shapes", config.shapes, SHAPES) for side in sides)
     return CaseSet(
         name="matmul",
         view="matmul",
-        cases=tuple(case for shape in shapes for dtype in dtypes for case in cases(shape, dtype, impls)),
+        cases=tuple(case for each in shapes for dtype in dtypes for case in cases(each, dtype, impls)),
         typed=typed(config.sizes),
     )

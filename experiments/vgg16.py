@@ -10,7 +10,12 @@ from __future__ import annotations
 from ml_collections import ConfigDict
 
 from jaxbench.workloads import TrainWorkload
-from jaxbench.workloads.models.image_models import VGG16, convnet
+from jaxbench.workloads.models.image_models import Layer, convnet
+
+LAYERS = (
+    *(Layer(1), Layer(1, 2), Layer(2), Layer(2, 2)),
+    *(layer for multiple in (4, 8, 8) for layer in (Layer(multiple), Layer(multiple), Layer(multiple, 2))),
+)
 
 
 def get_config() -> ConfigDict:
@@ -29,4 +34,4 @@ def tiny(config: ConfigDict) -> ConfigDict:
 
 
 def build(config: ConfigDict) -> TrainWorkload:
-    return convnet("vgg16", VGG16, config)
+    return convnet("vgg16", LAYERS, config)

@@ -21,7 +21,6 @@ from rich.segment import Segment
 from rich.text import Text
 
 from jaxbench import commandline, interrupts, native_log, verbs
-from jaxbench.command_form import as_typed
 from jaxbench.machine.lock import Busy
 from jaxbench.texts import visible
 
@@ -32,11 +31,10 @@ FLAGS = flags.FLAGS
 
 
 class Terminal(Console):
-    """A console that prints commands in the form in which this process was started, `jaxbench VERB` or `make VERB`, and
-    control characters of foreign texts as their names."""
+    """A console that prints control characters of foreign texts as their names."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        if isinstance(renderable, Text) and (said := visible(as_typed(renderable.plain))) != renderable.plain:
+        if isinstance(renderable, Text) and (said := visible(renderable.plain)) != renderable.plain:
             renderable = renderable.copy()
             renderable.plain = said
         return super().render(renderable, options)

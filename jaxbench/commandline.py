@@ -16,7 +16,7 @@ from ml_collections import ConfigDict, config_flags
 from jaxbench import config as config_lib
 from jaxbench import discovery, interrupts, jax_import, verbs
 from jaxbench.catalog import jax_settings
-from jaxbench.command_form import as_typed
+from jaxbench.command_form import for_make
 from jaxbench.core.store import CONFIG, RunFolder
 from jaxbench.errors import UserError, did_you_mean
 from jaxbench.jax_import import NoJax
@@ -170,8 +170,8 @@ def _define_config(name: str, verb: Verb, experiment: str, argv: list[str]) -> N
     config = config_lib.compose(Path(experiment).stem, module, preset, tiny=not verb.trains, training=verb.trains)
     if config.get("measures", "") in verb.refused:
         raise UserError(f"'{experiment}' is not a model, so jaxbench {name} cannot take it: use jaxbench run.")
-    if verb.prepare is not None:
-        verb.prepare(config)
+    if hasattr(module_of_verb := verbs.load(name), "prepare"):
+        module_of_verb.prepare(config)
     _define(config, argv, flags.FLAGS)
     if name in ("train", "try"):
         _check_ignored(name, argv, config)
@@ -184,14 +184,16 @@ def _check_ignored(verb: str, argv: list[str], config: ConfigDict) -> None:
         if not word.startswith("--config."):
             continue
         if verb == "train" and name in config.train:
-            raise UserError(f"--config.{name}={text} is for 'run': use --config.train.{name}={text} for training.")
+            raise UserError(f"--config.{name} is for 'run': use --config.train.{name}={text} for training.")
         if name == "measure.allocator":
             raise UserError(f"{word} has no effect on jaxbench {verb}, which times no blocks: use jaxbench run.")
-        if verb == "try" and (name == "strategy" or name.startswith("lever.")):
+        # With micro-batches, `try` also counts what each way to gather parameters sends.
+        if verb == "try" and (name == "strategy" or (name.startswith("lever.") and name != "lever.accumulate")):
             raise UserError(f"{word} has no effect on jaxbench try, which tries every strategy: use jaxbench run.")
 
 
 def _define(config: ConfigDict, argv: list[str], values: flags.FlagValues) -> None:
+    """Defines the flags of the config. A typed batch also holds on accelerators."""
     config_lib.check_overrides(argv, config)
     for word in argv:
         if word.startswith("--config.report.view="):
@@ -254,8 +256,8 @@ def explained(action: Callable[[Any], Any]) -> Callable[[Any], Any]:
                 traceback.print_exc()
             if not (action is parse and _follows()):
                 # Code that `run` and `train` share names the field of `run`.
-                trains = said.replace("--config.strategy=", "--config.train.strategy=")
-                sys.stderr.write(f"jaxbench: {visible(as_typed(trains if name == 'train' else said))}\n")
+                said = said.replace("--config.strategy=", "--config.train.strategy=") if name == "train" else said
+                sys.stderr.write(f"jaxbench: {visible(said)}{for_make(said)}\n")
             answers = name in VERBS and VERBS[name].answers
             sys.exit(NO_ANSWER if answers else 2)  # a comparing verb returns 2 for "inconclusive"
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,13 +21,34 @@ from typing import Any, TypeVar
 from ml_collections import ConfigDict, FieldReference
 
 from jaxbench import discovery, levers, ranges
-from jaxbench.catalog import allocators, published
+from jaxbench.catalog import allocators
+from jaxbench.config_values import (
+    AUTO,
+    ConfigField,
+    allocator,
+    as_is,
+    batch_sizes,
+    device_counts,
+    device_limit,
+    epochs,
+    existing,
+    factors,
+    integer,
+    integer_or_auto,
+    names,
+    names_of,
+    number,
+    one_of,
+    overlay,
+    positive,
+    power_limit,
+    rate,
+    setting,
+    share,
+)
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.machine import power_limits
 from jaxbench.records.documents import flatten
 
-Read = Callable[[str, Any], Any]  # (path, value) -> the parsed value; raises UserError
-AUTO = "auto"
 S = TypeVar("S", bound="_Measured | TargetSettings")
 # Sets of processes that take turns. With fewer sets, an interval cannot cover the variation between processes. With
 # measure.rounds=auto, each set measures a point at least twice. benchmarks/interval_coverage.py simulates both.
@@ -52,131 +72,46 @@ _KINDS: dict[type, tuple[str, Callable[[str], Any]]] = {
 # The settings of time-to-target runs over batch sizes (measures="targets").
 LINEAR, SQRT, TUNED = RULES = ("linear", "sqrt", "tuned")
 
-
-def one_of(*legal: str) -> Read:
-    return lambda path, value: _legal(path, str(value), legal)
-
-
-def names_of(*legal: str) -> Read:
-    """A reader of comma-separated names. Duplicates are dropped."""
-
-    def read(path: str, value: Any) -> tuple[str, ...]:
-        names = tuple(dict.fromkeys(word.strip() for word in str(value).split(",") if word.strip()))
-        if not names:
-            raise UserError(f"--config.{path} is empty: {did_you_mean('', legal)}")
-        return tuple(_legal(path, name, legal) for name in names)
-
-    return read
-
-
-def integer(lower: int, upper: int) -> Read:
-    def read(path: str, value: int) -> int:
-        if not lower <= value <= upper:
-            raise UserError(f"--config.{path}={value} is out of range: use {lower} to {upper}.")
-        return value
-
-    return read
-
-
-def number(lower: float, upper: float) -> Read:
-    def read(path: str, value: float) -> float:
-        if not lower <= value <= upper:  # refuses NaN, too, which fails every comparison
-            raise UserError(f"--config.{path}={value:g} is out of range: use {lower:g} to {upper:g}.")
-        return float(value)
-
-    return read
-
-
-def integer_or_auto(lower: int, upper: int, *, like: int) -> Read:
-    """A reader of a whole number or "auto". like: an example of a legal number."""
-
-    def read(path: str, value: Any) -> int | None:
-        """The number; None for "auto": the machine decides."""
-        if str(value).strip() == AUTO:
-            return None
-        if not re.fullmatch(r"\s*-?\d+\s*", str(value)):
-            raise UserError(f"--config.{path}={value} is neither {AUTO} nor a whole number: use {AUTO} or {like}.")
-        return int(integer(lower, upper)(path, int(value)))
-
-    return read
-
-
-def positive(path: str, value: float) -> float:
-    if not 0 < value < math.inf:
-        raise UserError(f"--config.{path}={value} must be above 0 and finite, such as 0.05.")
-    return float(value)
-
-
-def rate(path: str, value: float) -> float:
-    """A positive number that float32 can hold, as most optimizers do."""
-    ranges.check(path, f"{value:g}", positive(path, value), 0.1, own=False)
-    return float(value)
-
-
-def existing(path: str, value: str) -> str:
-    """A file or folder, which must exist before anything is compiled; "": the experiment's own default."""
-    if value and not Path(value).expanduser().exists():
-        raise UserError(f"--config.{path}={value} does not exist: use the path of a file or folder, or '' for none.")
-    return value
-
-
-def allocator(path: str, value: Any) -> str:
-    """The name of an allocator, or the path of a shared library, which is looked for when processes start."""
-    text = str(value).strip()
-    return text if "/" in text else _legal(path, text, (allocators.SYSTEM, allocators.ARENAS, *allocators.LIBRARIES))
-
-
-def as_is(_: str, value: Any) -> Any:
-    """The value, unparsed, for fields that are parsed where they are used."""
-    return value
-
-
-def power_limit(path: str, value: Any) -> str:
-    power_limits.parse(str(value))
-    return str(value)
-
-
-def device_counts(path: str, value: Any) -> tuple[int, ...] | None:
-    """Device counts: "1,2,4" -> (1, 2, 4). "auto", or "auto:4" for at most 4, -> None: the machine decides."""
-    text = str(value)
-    if re.fullmatch(r"\s*auto\s*(:\s*0*[1-9]\d*\s*)?", text):
-        return None
-    # As in Python, "(1, 2)" and "[1, 2]" are lists, too.
-    words = text.strip("()[] ").rstrip(",").split(",")
-    counts = tuple(int(word) if word.strip().isdecimal() else 0 for word in words)  # 0: no number, refused below
-    if min(counts) < 1 or len(set(counts)) < len(counts):
-        raise UserError(f"--config.{path}={text} is not a list of different device counts: use 1,2,4 or auto:4.")
-    return tuple(sorted(counts))
-
-
-def device_limit(path: str, value: Any) -> int | None:
-    """The limit of "auto:4" -> 4. Other values -> None."""
-    limit = str(value).partition(":")[2]
-    return int(limit) if limit and device_counts(path, value) is None else None
-
-
-def _legal(path: str, value: str, legal: Iterable[str]) -> str:
-    if value not in legal:
-        raise UserError(f"--config.{path}={value} is unknown: {did_you_mean(value, filter(None, legal))}")
-    return value
-
-
-@dataclass(frozen=True)
-class ConfigField:
-    """One field of the config.
-
-    default: None if another `ConfigField` with this path declares it. mixed: its value may be a number or a word.
-    """
-
-    path: str
-    default: Any
-    read: Read
-    mixed: bool = False
-
-
-def setting(path: str, default: Any, read: Read, *, mixed: bool = False) -> Any:
-    """A dataclass attribute that is parsed from the config's field at `path`."""
-    return dataclasses.field(metadata={"field": ConfigField(path, default, read, mixed)})
+# The look of a run's figures. `jaxbench report --config.report.width_in=3.5` changes it afterwards.
+LOOK = (
+    ConfigField("report.width_in", 7.0, number(2.5, 20.0)),  # 3.5: one column of a two-column page
+    ConfigField("report.title", "", as_is),  # replaces the experiment's name in titles; "none": no titles
+)
+OVERLAY = ConfigField("report.overlay", "tf_dgx1_p100_synth", overlay)
+# More fields of a training experiment's config.
+TRAINING_ONLY = (
+    *LOOK,
+    ConfigField("measure.gradients", False, as_is),  # also measure how many bytes of gradients one device holds
+    ConfigField("depths", "", as_is),  # "4,8": also compile at these block counts, for the memory of each lever.remat
+    ConfigField("model", {}, as_is),
+    ConfigField("optimizer.name", "sgd", as_is),
+    ConfigField("optimizer.learning_rate", 0.1, rate),
+    ConfigField("data.path", "", existing),
+    # Fields of `jaxbench train`. features/training/plan.py checks them.
+    ConfigField("train.strategy", "jit_auto", as_is),
+    ConfigField("train.batch", 64, as_is),
+    ConfigField("train.epochs", 20, as_is),
+    ConfigField("train.metric", "accuracy", as_is),  # on the test set; reaching its target ends the training
+    ConfigField("train.mode", "auto", one_of("auto", "max", "min")),  # auto: a loss is minimised
+    ConfigField("train.target", 0.97, as_is),
+    ConfigField("train.checkpoint_every", 50, as_is),
+    ConfigField("train.keep", 3, as_is),
+    ConfigField("train.tensorboard", False, as_is),
+    ConfigField("train.warmup", 0, as_is),  # steps over which the learning rate grows to its value; 0: no warm-up
+    ConfigField("train.evaluate_every", 0, as_is),  # steps; 0: after each epoch
+    ConfigField("train.noise_examples", 0, as_is),  # examples per measurement of the gradient noise scale; 0: none
+    OVERLAY,
+    ConfigField("report.view", "", as_is),  # an extra figure of how a model is sharded, such as zero; see commandline
+)
+# Of an experiment of kernels, transfers and collectives.
+CASES_ONLY = (
+    *LOOK,
+    ConfigField("measures", "cases", as_is),
+    ConfigField("ops", "all", as_is),  # names, comma-separated
+    ConfigField("sizes", "auto", as_is),  # "1024,1e6,64Ki"
+    ConfigField("dtypes", "float32", as_is),
+)
+TARGETS_ONLY = (ConfigField("measures", "targets", as_is),)
 
 
 def counts(rounds: Any, processes: Any, *, live: bool) -> tuple[int, int]:
@@ -237,6 +172,8 @@ class Settings(_Measured):
     # "max": find the largest batch that fits; "context": the longest sequence. search_bytes 0: the device's memory.
     search: str = setting("search", "", one_of("", "max", "context"))
     search_bytes: int = setting("search_bytes", 0, integer(0, 2**63 - 1))
+    # The longest sequence is exact to one part in this; with 1, a search only doubles the length.
+    search_sharpness: int = setting("search_sharpness", 8, integer(1, 64))
     # Fields with several values, such as precision=default,bfloat16, are swept.
     arms: tuple[levers.Arm, ...] = setting(
         "lever", levers.defaults().to_dict(), lambda path, value: tuple(levers.arms(value))
@@ -263,48 +200,6 @@ class Settings(_Measured):
             )
 
 
-def overlay(path: str, value: str) -> str:
-    published.overlaid(value)
-    return value
-
-
-# The look of a run's figures. `jaxbench report --config.report.width_in=3.5` changes it afterwards.
-LOOK = (
-    ConfigField("report.width_in", 7.0, number(2.5, 20.0)),  # 3.5: one column of a two-column page
-    ConfigField("report.title", "", as_is),  # replaces the experiment's name in titles; "none": no titles
-)
-OVERLAY = ConfigField("report.overlay", "tf_dgx1_p100_synth", overlay)
-# More fields of a training experiment's config.
-TRAINING_ONLY = (
-    *LOOK,
-    ConfigField("measure.gradients", False, as_is),  # also measure how many bytes of gradients one device holds
-    ConfigField(
-        "depths", "", as_is
-    ),  # "4,8,16": also compile at these block counts, for the memory of each lever.remat
-    ConfigField("model", {}, as_is),
-    ConfigField("optimizer.name", "sgd", as_is),
-    ConfigField("optimizer.learning_rate", 0.1, rate),
-    ConfigField("data.path", "", existing),
-    # Fields of `jaxbench train`. features/training/plan.py checks them.
-    ConfigField("train.strategy", "jit_auto", as_is),
-    ConfigField("train.batch", 64, as_is),
-    ConfigField("train.epochs", 20, as_is),
-    ConfigField("train.metric", "accuracy", as_is),  # on the test set; reaching its target ends the training
-    ConfigField("train.mode", "auto", one_of("auto", "max", "min")),  # auto: a loss is minimised
-    ConfigField("train.target", 0.97, as_is),
-    ConfigField("train.checkpoint_every", 50, as_is),
-    ConfigField("train.keep", 3, as_is),
-    ConfigField("train.tensorboard", False, as_is),
-    ConfigField("train.warmup", 0, as_is),  # steps over which the learning rate grows to its value; 0: no warm-up
-    ConfigField("train.evaluate_every", 0, as_is),  # steps; 0: after each epoch
-    ConfigField("train.noise_examples", 0, as_is),  # examples per measurement of the gradient noise scale; 0: none
-    OVERLAY,
-    ConfigField(
-        "report.view", "", as_is
-    ),  # an extra figure about how a model is sharded, such as zero; see commandline
-)
-
-
 @dataclass(frozen=True, kw_only=True)
 class CaseSettings(_Measured):
     """The harness's part of a config of kernels, transfers and collectives."""
@@ -317,20 +212,13 @@ class CaseSettings(_Measured):
     max_bytes: int = setting("max_bytes", 0, integer(0, 2**63 - 1))  # skips larger cases; 0: depends on the memory
 
 
-CASES_ONLY = (
-    *LOOK,
-    ConfigField("measures", "cases", as_is),
-    ConfigField("ops", "all", as_is),  # names, comma-separated
-    ConfigField("sizes", "auto", as_is),  # "1024,1e6,64Ki"
-    ConfigField("dtypes", "float32", as_is),
-)
-
-
 def _fields(settings: type, more: Iterable[ConfigField]) -> list[ConfigField]:
+    """The config fields that the attributes of a settings class declare, and `more`."""
     return [f.metadata["field"] for f in dataclasses.fields(settings) if "field" in f.metadata] + [*more]
 
 
 def _tree(fields: Iterable[ConfigField]) -> ConfigDict:
+    """The defaults of fields as a ConfigDict, nested by the dots in their paths."""
     tree: dict[str, Any] = {}
     for field in fields:
         *groups, last = field.path.split(".")
@@ -363,6 +251,7 @@ def defaults(measures: str = "") -> ConfigDict:
 
 
 def _read(settings: type[S], more: Iterable[ConfigField], config: ConfigDict, **known: Any) -> S:
+    """The settings that a config holds. Raises UserError for an illegal value."""
     for field in more:
         field.read(field.path, _at(config, field.path))
     for attribute in dataclasses.fields(settings):
@@ -373,6 +262,7 @@ def _read(settings: type[S], more: Iterable[ConfigField], config: ConfigDict, **
 
 
 def _at(config: ConfigDict, path: str) -> Any:
+    """The value at a dotted path of a config."""
     return functools.reduce(lambda at, name: at[name], path.split("."), config)
 
 
@@ -402,7 +292,7 @@ def compose(
     own = _own(experiment, module)
     change = "for_training" if training else "tiny" if tiny and getattr(preset, "TINY", False) else ""
     if change and hasattr(module, change):
-        with discovery.explaining_file(module):
+        with discovery.naming_lines_of(module):
             own = getattr(module, change)(own)
     config = defaults(own.get("measures", ""))
     config.experiment = experiment
@@ -413,7 +303,7 @@ def compose(
             raise UserError(f"experiment '{experiment}' changes the type of a harness field ({error}).") from error
     # A preset that changes the batch means it for every platform.
     own_batches = config.get("batch"), config.get("accelerator_batch")
-    with discovery.explaining_file(preset):
+    with discovery.naming_lines_of(preset):
         changed = preset.get_config(config)
     if not isinstance(changed, ConfigDict):
         raise UserError(
@@ -432,7 +322,8 @@ def choose_batch(config: ConfigDict, platform: str) -> None:
 
 
 def _own(experiment: str, module: ModuleType) -> ConfigDict | dict[str, Any]:
-    with discovery.explaining_file(module):
+    """The settings that the experiment's file returns; none without `get_config`."""
+    with discovery.naming_lines_of(module):
         own = module.get_config() if hasattr(module, "get_config") else ConfigDict()
     if not isinstance(own, ConfigDict | dict):
         raise UserError(f"get_config() of '{experiment}' returned {type(own).__name__}, not a ConfigDict.")
@@ -465,18 +356,15 @@ def check_overrides(argv: list[str], config: ConfigDict) -> None:
         except (ValueError, KeyError) as error:
             example = {int: 1, float: 0.5, bool: "true"}[declared] if fields[name] is None else fields[name]
             raise UserError(f"--config.{name}={text} is not {kind}: use {example}, for example.") from error
-        if name not in _PARSED:  # the sentences of parsers know more
+        if name not in _with_readers():  # the sentences of readers know more
             own = config.get("experiment") not in discovery.experiments()
             ranges.check(name, text, value, fields[name], own=own, preset=f"{group}.preset" in fields)
 
 
-# Fields of the harness with a parser, which checks their range
-_PARSED = {
-    field.path
-    for settings, more in ((Settings, TRAINING_ONLY), (CaseSettings, CASES_ONLY))
-    for field in _fields(settings, more)
-    if field.read is not as_is and isinstance(field.default, int | float)
-}
+def _with_readers() -> set[str]:
+    """The numbers of the harness with a reader, which checks their range."""
+    fields = (*_fields(Settings, TRAINING_ONLY), *_fields(CaseSettings, CASES_ONLY))
+    return {field.path for field in fields if field.read is not as_is and isinstance(field.default, int | float)}
 
 
 def restored(experiment: str, old: dict[str, Any]) -> ConfigDict:
@@ -503,46 +391,6 @@ def plain(config: ConfigDict) -> dict[str, Any]:
     return config.to_dict()
 
 
-def batch_sizes(path: str, value: Any) -> tuple[int, ...]:
-    """Batch sizes: "8,32,128" -> (8, 32, 128). Raises UserError."""
-    words = [word.strip() for word in str(value).split(",")]
-    sizes = [int(word) if word.isdecimal() else 0 for word in words]
-    if min(sizes) < 1 or len(set(sizes)) < len(sizes):
-        raise UserError(f"--config.{path}={value} is not a list of different batch sizes: use 8,32,128, for example.")
-    return tuple(sorted(sizes))
-
-
-def factors(path: str, value: Any) -> tuple[float, ...]:
-    """A grid of factors: "0.5,1,2" -> (0.5, 1.0, 2.0). Raises UserError."""
-    try:
-        found = sorted({float(word) for word in str(value).split(",")})
-    except ValueError:
-        found = []
-    if len(found) < 2 or not 0 < found[0] <= found[-1] < math.inf:
-        raise UserError(f"--config.{path}={value} is not a grid of factors: use 0.5,1,2, for example.")
-    return tuple(found)
-
-
-def share(path: str, value: float) -> float:
-    if not 0 <= value <= 1:
-        raise UserError(f"--config.{path}={value} is not an accuracy: use 0.97, or 0 for each model's own target.")
-    return float(value)
-
-
-def _epochs(path: str, value: float) -> float:
-    if not 0 <= value < math.inf:
-        raise UserError(f"--config.{path}={value} is not a number of epochs: use 2, or 0 for none.")
-    return float(value)
-
-
-def names(path: str, value: Any) -> tuple[str, ...]:
-    """Names or paths of experiments without duplicates. Raises UserError if there is none."""
-    found = tuple(dict.fromkeys(word.strip() for word in str(value).split(",") if word.strip()))
-    if not found:
-        raise UserError(f"--config.{path}={value} names no model: use mlp,cnn, for example.")
-    return found
-
-
 @dataclass(frozen=True, kw_only=True)
 class TargetSettings:
     """The harness's part of a config of trainings to a target accuracy."""
@@ -553,7 +401,7 @@ class TargetSettings:
     batches: tuple[int, ...] = setting("batches", "8,16,32,64,128,256,512,1024", batch_sizes)
     seeds: int = setting("seeds", 3, integer(1, 1000))  # the number of trainings that differ only in their seed
     rule: tuple[str, ...] = setting("rule", LINEAR, names_of(*RULES))  # how the learning rate depends on the batch
-    warmup: float = setting("warmup", 0.0, _epochs)  # epochs over which the learning rate grows to its value
+    warmup: float = setting("warmup", 0.0, epochs)  # epochs over which the learning rate grows to its value
     # The grid of `tuned`: multiples of the rate that `sqrt` gives.
     rates: tuple[float, ...] = setting("rates", "0.25,0.5,1,2,4", factors)
     target: float = setting("target", 0.0, share)  # a test accuracy; 0: the model's own train.target
@@ -566,9 +414,6 @@ class TargetSettings:
     devices: tuple[int, ...] | None = setting("mesh.devices", AUTO, device_counts)
     max_devices: int | None = setting("mesh.devices", None, device_limit)
     oversubscribe: bool = False  # devices without a core of their own would only make a training slower
-
-
-TARGETS_ONLY = (ConfigField("measures", "targets", as_is),)
 
 
 def parse_targets(config: ConfigDict) -> TargetSettings:

@@ -15,3 +15,9 @@ def digits(value: float, count: int = 3) -> str:
 def size(count: float | None) -> str:
     """Bytes: "9,472 B" or "12.30 MB"; "" if unknown."""
     return "" if count is None else f"{count / 1e6:,.2f} MB" if count >= 1e5 else f"{count:,.0f} B"
+
+
+def counted(count: float, noun: str) -> str:
+    """A count with its noun: "1 step", "2,000 steps", "2 processes", "1.5 cores"."""
+    ending = "" if count == 1 else "es" if noun.endswith(("s", "x", "tch")) else "s"
+    return f"{count:,.10g} {noun}{ending}"

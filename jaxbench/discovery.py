@@ -65,7 +65,7 @@ def load_experiment(name_or_path: str) -> ModuleType:
 def build(name_or_path: str, config: Any) -> Any:
     """The result of the experiment's ``build(config)``. Raises UserError, also for any exception of `build`."""
     module = load_experiment(name_or_path)
-    with _Explained(experiment_path(name_or_path)):
+    with _LinesNamed(experiment_path(name_or_path)):
         return module.build(config)
 
 
@@ -82,12 +82,12 @@ def changed(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]
     return get_config
 
 
-def explaining_file(module: ModuleType) -> AbstractContextManager[None]:
+def naming_lines_of(module: ModuleType) -> AbstractContextManager[None]:
     """A context in which any exception from the module's file becomes a UserError that names the line."""
-    return _Explained(Path(getattr(module, "__file__", None) or str(module)))
+    return _LinesNamed(Path(getattr(module, "__file__", None) or str(module)))
 
 
-def explaining(
+def naming_lines(
     otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""
 ) -> AbstractContextManager[None]:
     """A context in which an exception that passed through a line of the user's files becomes a UserError naming it.
@@ -96,7 +96,7 @@ def explaining(
       UserError pass unchanged.
     hint: exception -> a sentence to append; "": none.
     """
-    return _Explained(None, otherwise, hint)
+    return _LinesNamed(None, otherwise, hint)
 
 
 def line_of(error: BaseException) -> tuple[str, int] | None:
@@ -173,6 +173,7 @@ def describe(path: Path) -> str:
 
 
 def _files(kind: str) -> dict[str, Path]:
+    """The Python files of a folder of the suite by name, without helpers."""
     # An installed wheel has the folders inside the package; a checkout has them next to it.
     package = Path(__file__).resolve().parent
     bundled = package / "_bundled" / kind
@@ -181,6 +182,7 @@ def _files(kind: str) -> dict[str, Path]:
 
 
 def _find(what: str, name_or_path: str, known: dict[str, Path]) -> Path:
+    """The file that a name or a path means. Raises UserError with similar names."""
     if name_or_path in known:
         return known[name_or_path]
     path = Path(name_or_path).expanduser()
@@ -202,7 +204,7 @@ def _load(what: str, path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look a class's module up here
     try:
-        with _siblings_importable(path), _Explained(path):
+        with _siblings_importable(path), _LinesNamed(path):
             loader.exec_module(module)
     except UserError:
         del sys.modules[name]
@@ -231,6 +233,7 @@ def _guard_exits() -> None:
 
 
 def _end(name: str, end: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Ends the process, unless the user's code or a thread asks for it."""
     caller = sys._getframe(1)
     while caller.f_back is not None and caller.f_globals.get("__name__") == "os":  # execvp is Python code around execv
         caller = caller.f_back
@@ -264,7 +267,7 @@ def _siblings_importable(file: Path) -> Iterator[None]:
             sys.path.remove(str(folder))
 
 
-class _Explained(AbstractContextManager[None]):
+class _LinesNamed(AbstractContextManager[None]):
     """Turns any exception from the user's file into a UserError that names the line. It suppresses no exception."""
 
     def __init__(self, path: Path | None, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""):
@@ -290,7 +293,7 @@ class _Explained(AbstractContextManager[None]):
 def with_user_line(
     error: BaseException, otherwise: str = "", hint: Callable[[Exception], str] = lambda error: ""
 ) -> BaseException:
-    """A UserError with the line of the user's files that an error passed through. Without such a line: `explaining`."""
+    """A UserError with the line of the user's files that an error passed through. Without one: `naming_lines`."""
     if isinstance(error, UserError):
         return error
     found = line_of(error)
@@ -315,6 +318,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _require(module: ModuleType, path: Path, name: str, signature: str, what: str) -> None:
+    """Raises UserError unless a loaded file defines the function `name`."""
     value = getattr(module, name, None)
     if value is None:
         raise UserError(f"'{path}' defines no {signature}: every {what} file needs one.")
@@ -329,7 +333,7 @@ def sources(path: Path, module: ModuleType, experiments: Mapping[str, Path]) -> 
     experiment's folder can be imported.
     """
     importlib.invalidate_caches()  # files may have been written since the folders were listed
-    _real.cache_clear()
+    _resolved_file.cache_clear()
     found: set[Path] = set()
     ahead = [path.resolve(), *_holds(module)]
     while ahead:
@@ -353,11 +357,11 @@ def _installed(file: Path) -> bool:
 
 def _file_of(module: object) -> Path | None:
     name = vars(module).get("__file__") if isinstance(module, ModuleType) else None
-    return _real(name) if isinstance(name, str) else None
+    return _resolved_file(name) if isinstance(name, str) else None
 
 
 @functools.cache  # cleared by each call of `sources`, which looks up about a thousand modules many times
-def _real(name: str) -> Path | None:
+def _resolved_file(name: str) -> Path | None:
     return Path(name).resolve() if Path(name).is_file() else None
 
 

@@ -45,6 +45,12 @@ class Diverged(UserError):
         self.step = step
 
 
+def quoted(names: Iterable[object], most: int = 3) -> str:
+    """The first names in quotation marks, and how many more there are: "'a', 'b', 'c' and 2 more"."""
+    words = [f"'{name}'" for name in names]
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
+
+
 def present(value: Value | None) -> Value:
     """`value`, which the caller knows to be there. Raises RuntimeError for None: a fault of this program.
 

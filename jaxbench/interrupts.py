@@ -117,6 +117,7 @@ def replace(program: str, words: Sequence[str], environment: Mapping[str, str]) 
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
+    """Handles Ctrl-C and SIGTERM, and asks again while the exception is swallowed."""
     _state.asked, _state.alive_s = True, time.monotonic()
     if _state.over:
         if not _state.heard:
@@ -178,6 +179,7 @@ def _watch() -> None:
 
 
 def _say() -> None:
+    """Prints once that the command was stopped."""
     if not _state.said:
         _state.said = True
         with suppress(OSError, ValueError):  # nobody reads any more
@@ -186,6 +188,7 @@ def _say() -> None:
 
 
 def _leave(code: int = STOPPED) -> NoReturn:
+    """Ends the process without running handlers that could block."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -193,6 +196,8 @@ def _leave(code: int = STOPPED) -> NoReturn:
 
 
 def _uncaught(before: Callable[..., Any]) -> Callable[..., Any]:
+    """The hook for uncaught exceptions: after a stop it prints no traceback."""
+
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if _state.asked:
             _say()
@@ -203,6 +208,8 @@ def _uncaught(before: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unraisable(before: Callable[..., Any]) -> Callable[..., Any]:
+    """The hook for exceptions in destructors: it hides a stop."""
+
     def hook(about: Any) -> None:
         if not (_state.asked and isinstance(about.exc_value, KeyboardInterrupt)):
             before(about)

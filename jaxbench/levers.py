@@ -290,6 +290,7 @@ class Source(NamedTuple):
 
 
 def _source(text: str) -> Source:
+    """The input that a word names. Raises ValueError."""
     kind, _, ahead = text.partition(":")
     if text in ("device", "host"):
         return Source(text)
@@ -359,6 +360,7 @@ class Order(NamedTuple):
 
 
 def _order(text: str) -> Order:
+    """The schedule that a word names. Raises ValueError."""
     name, colon, chunks = text.partition(":")
     if name not in SCHEDULES or (colon and name != "interleaved"):
         raise ValueError(f"is unknown: {did_you_mean(text, SCHEDULES)} Or use interleaved:4, with 4 chunks a stage.")
@@ -399,6 +401,7 @@ class Sharing(NamedTuple):
 
 
 def _sharing(text: str) -> Sharing:
+    """How trainings share devices, as a word says. Raises ValueError."""
     count, colon, service = text.partition(":")
     if not count.isdecimal() or int(count) < 1 or (colon and service != "mps"):
         raise ValueError("is no number of trainings: use 2, or 2:mps on an NVIDIA GPU, for example.")
@@ -461,9 +464,9 @@ CACHE_FORMAT = Lever(
 )
 CACHE_LAYOUT = Lever(
     "cache_layout",
-    about="of a decoder, whether heads or positions come first in its cache, or an array for each layer",
+    about="of a decoder, whether heads or positions come first in its cache, or an array for each layer (split, pages)",
     default="heads",
-    values=("heads", "positions", "split"),
+    values=("heads", "positions", "split", "pages"),
     parse=str,
     changes="program",
     view="decode",
@@ -543,10 +546,12 @@ def swept(config: ConfigDict) -> tuple[str, ...]:
 
 
 def _words(config: ConfigDict) -> dict[str, tuple[str, ...]]:
+    """The values of each lever in a config."""
     return {name: lever.words(str(config[name])) for name, lever in _EVERY.items() if name in config}
 
 
 def _ladder(text: str, words: dict[str, tuple[str, ...]]) -> list[Arm]:
+    """The arms of a ladder, each with one more change than the one before. Raises UserError."""
     several = [name for name, values in words.items() if len(values) > 1]
     if several:
         raise UserError(

@@ -2,6 +2,8 @@
 """The verbs. A verb is one file in `commands`: its flags, its help, and `main`. The file name is its only registration.
 
 A file defines `VERB` and `main(arguments, workdir, console) -> exit code`, and with absl the flags that only it takes.
+It may define `prepare(config)`, which changes the experiment's defaults before settings are read, and
+`check(*arguments)`, which raises UserError for what needs no measurement.
 `list_.py` is the verb `list`, because a name of Python would hide it, and `first_run.py` is `first-run`.
 Bodies import inside `main`: `jaxbench doctor` must not wait for jax, nor `jaxbench list` for matplotlib.
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +44,11 @@ flags.DEFINE_string(  # a keyword of Python, so it is read as FLAGS["from"]
 flags.DEFINE_alias("template", "from")
 flags.DEFINE_string("targets", None, "forecast, advise: absent hardware, several with commas: v5e:16x16,h100:8.")
 flags.DEFINE_string("counts", None, "forecast, advise: device counts: 1,8,64 or 1..1024.")
-flags.DEFINE_string("run", None, "report, baseline, card: the run folder. bisect: a program that prints a number.")
+flags.DEFINE_string(
+    "run",
+    None,
+    "report, baseline, card: the run folder. advise: a run with power. bisect: a program that prints a number.",
+)
 flags.DEFINE_string(
     "a", None, "compare: the reference, a run folder. ab: the same, a commit (ref:main), releases or settings."
 )
@@ -84,7 +90,6 @@ class Verb:
       configured: whether it takes --config settings of its experiment. refused: kinds of experiment that it does not
         take, by what they measure.
       trains: its config is that of a training.
-      prepare: changes the experiment's defaults, before settings are read.
       answers: whether its exit code is a verdict, as in `judge`.
     """
 
@@ -100,7 +105,6 @@ class Verb:
     configured: bool = False
     refused: tuple[str, ...] = ()
     trains: bool = False
-    prepare: Callable[[Any], None] | None = None
     answers: bool = False
 
     @property

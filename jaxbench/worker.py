@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from jaxbench.core.schema import OWN
 from jaxbench.processes import messages, server
 from jaxbench.processes.messages import REQUESTS, Message, Recorded, Request, Setup
-from jaxbench.records.documents import decode
 
 if TYPE_CHECKING:  # they import jax, and the server chooses cores before that
     import jax
@@ -117,10 +116,10 @@ def run_within(bench: Bench, request: messages.RunWithin) -> messages.Ran:
     """
     import jax
 
+    from jaxbench.core.point import Point
     from jaxbench.measure import memory
-    from jaxbench.measure.point import Point
 
-    point = decode(Point, request.point)
+    point = Point.from_json(request.point)
     built = bench.compiler.compile(point)
     program, compiled = built.program, built.compiled
     with server.stage("measure"), jax.set_mesh(program.mesh):

@@ -31,6 +31,7 @@ jax.config.update("jax_compilation_cache_dir", COMPILED)
 os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED  # for runs in this process: no test writes into a user's own cache
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+os.fsync = lambda descriptor: None  # a disk takes milliseconds for each of thousands of files; no test cuts the power
 os.environ["NPROC"] = "16"  # tests run steps without waiting (`jaxbench.core.clock.RUN_AHEAD`)
 start_fake_cpu(8, pin=False)
 # Drawing dominates the time of page tests, and a page shows only one of a figure's three formats.

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 from ml_collections import ConfigDict
 
@@ -10,8 +12,8 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.analysis.step_work import BEYOND, Stated
 from jaxbench.core import schema
+from jaxbench.core.point import Point
 from jaxbench.measure import model_steps
-from jaxbench.measure.point import Point
 from jaxbench.sweep import plan
 
 MACHINE = {"platform": "cpu", "device_kind": "cpu", "devices": 8, "cores": 8, "memory_bytes": 2**33}
@@ -25,10 +27,11 @@ def composed(name: str, **changes: object) -> ConfigDict:
     return config
 
 
-def lever_experiments() -> list[str]:
+@functools.cache  # it loads every experiment, and is asked for while tests are collected
+def lever_experiments() -> tuple[str, ...]:
     """The suite's experiments that vary a lever of another experiment's model."""
     modules = {name: discovery.load_experiment(name) for name in discovery.experiments()}
-    return [name for name, module in modules.items() if module.build.__module__ != module.__name__]
+    return tuple(name for name, module in modules.items() if module.build.__module__ != module.__name__)
 
 
 def points_of(config: ConfigDict) -> list[Point]:
@@ -38,7 +41,7 @@ def points_of(config: ConfigDict) -> list[Point]:
 def contradiction(record: schema.PointRecord) -> str:
     """How the counted products of a step differ from its formula; "" if they agree, or cannot all be counted."""
     beyond = sum(record.facts.get(name, 0.0) for name in BEYOND)
-    stated = Stated(record.passport.flops_per_step, record.global_batch, record.devices, beyond)
+    stated = Stated(record.compile_report.flops_per_step, record.global_batch, record.devices, beyond)
     return stated.contradiction(record.work) or ""
 
 

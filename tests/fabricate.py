@@ -24,7 +24,7 @@ def usl(contention: float, coherency: float) -> Law:
     return lambda scaling, n: n / (1 + contention * (n - 1) + coherency * n * (n - 1))
 
 
-def passport(**changes: Any) -> schema.CompileReport:
+def compile_report(**changes: Any) -> schema.CompileReport:
     facts: dict[str, Any] = dict(
         trace_s=0.05, lower_s=0.1, compile_s=1.25, first_run_s=0.02, parameters=61_706, flops_per_step=3.2e9,
         compiler_flops_per_step=3.1e9, expected_gradient_bytes=246_824, argument_bytes=1_050_000, output_bytes=250_000,
@@ -45,7 +45,7 @@ def point_record(
     facts: dict[str, Any] = dict(
         point=f"{strategy}/{scaling}/{devices}", experiment="cnn", strategy=strategy, scaling=scaling, devices=devices,
         processes=1, platform="cpu", device_kind="cpu", oversubscribed=False, global_batch=256, unit="images",
-        passport=passport(**alone), checks=(check,), worker="session0/w0",
+        compile_report=compile_report(**alone), checks=(check,), worker="session0/w0",
     )  # fmt: skip
     return schema.PointRecord(**{**facts, **changes})
 
@@ -75,6 +75,7 @@ def run_folder(
     processes: int | None = None,
     seed: int = 0,
     work: schema.StepWork | None = None,
+    unit: str = "images",
 ) -> Path:
     """Writes a complete run. `drift` is shared by all points of a round and session; `noise` is each block's own.
 
@@ -96,7 +97,7 @@ def run_folder(
                     strategy=strategy, scaling=scaling, devices=n, global_batch=weak, oversubscribed=n > cores
                 )
                 plan.append({"point": name, **facts})
-                about = {"experiment": experiment, "platform": platform, "device_kind": device_kind}
+                about = {"experiment": experiment, "platform": platform, "device_kind": device_kind, "unit": unit}
                 records.append(point_record(**facts, **about, ok=name not in wrong, work=work))
                 for r in range(rounds):
                     start = session(name, r)

@@ -27,7 +27,7 @@ class Made:
     step_s: float
     name: str = ""
     batch: int = 256
-    passport: dict[str, Any] = field(default_factory=dict)
+    compile_report: dict[str, Any] = field(default_factory=dict)
     outcome: dict[str, float] = field(default_factory=dict)
     ok: bool = True
     failed: str = ""
@@ -106,9 +106,9 @@ def _records(
             )
         ]
     alone = dict(collectives=(), expected_gradient_bytes=0) if n == 1 else {}
-    passport = fabricate.passport(**{**alone, **made.passport})
+    compile_report = fabricate.compile_report(**{**alone, **made.compile_report})
     record = fabricate.point_record(
-        **facts, point=point, experiment=experiment, platform=platform, ok=made.ok, passport=passport,
+        **facts, point=point, experiment=experiment, platform=platform, ok=made.ok, compile_report=compile_report,
         outcome=made.outcome,
     )  # fmt: skip
     step_s = made.by_devices.get(n, made.step_s)
@@ -146,7 +146,7 @@ def precision() -> list[Made]:
     )  # fmt: skip
     return [
         arm(
-            step_s, precision=name, passport=dict(peak_bytes=peak * MIB, temp_bytes=peak * MIB // 2),
+            step_s, precision=name, compile_report=dict(peak_bytes=peak * MIB, temp_bytes=peak * MIB // 2),
             outcome=dict(final_loss=0.1, final_accuracy=accuracy, steps=400.0, skipped_steps=0.0),
         )
         for name, step_s, peak, accuracy in rows
@@ -156,7 +156,7 @@ def precision() -> list[Made]:
 def remat() -> list[Made]:
     rows = (("none", 0.0100, 90), ("sqrt", 0.0131, 22), ("block", 0.0128, 14), ("dots_saveable", 0.0104, 61))
     return [
-        arm(step_s, remat=name, passport=dict(temp_bytes=temp * MIB, peak_bytes=(temp + 40) * MIB))
+        arm(step_s, remat=name, compile_report=dict(temp_bytes=temp * MIB, peak_bytes=(temp + 40) * MIB))
         for name, step_s, temp in rows
     ]
 
@@ -164,18 +164,18 @@ def remat() -> list[Made]:
 def batch() -> list[Made]:
     """A fixed millisecond and 20 µs an example: 90 % of the best (of 1024) is reached at 256."""
     sizes = (8, 16, 32, 64, 128, 256, 512, 1024)
-    return [arm(1e-3 + 2e-5 * n, batch=n, passport=dict(peak_bytes=n * MIB + 40 * MIB)) for n in sizes]
+    return [arm(1e-3 + 2e-5 * n, batch=n, compile_report=dict(peak_bytes=n * MIB + 40 * MIB)) for n in sizes]
 
 
 def accumulate() -> list[Made]:
     memory = {k: dict(temp_bytes=80 * MIB // k, peak_bytes=80 * MIB // k + MIB) for k in (1, 2, 4, 8, 16)}
-    return [arm(0.010 * (1 + 0.02 * k), accumulate=k, passport=each) for k, each in memory.items()]
+    return [arm(0.010 * (1 + 0.02 * k), accumulate=k, compile_report=each) for k, each in memory.items()]
 
 
 def freeze() -> list[Made]:
     rows = (("none", 0.010, 100_000, 9e9), ("embed", 0.0092, 70_000, 8.1e9), ("embed|blocks", 0.0051, 5_000, 4.4e9))
     return [
-        arm(step_s, freeze=name, passport=dict(parameters=count, product_flops_per_step=flops))
+        arm(step_s, freeze=name, compile_report=dict(parameters=count, product_flops_per_step=flops))
         for name, step_s, count, flops in rows
     ]
 

@@ -80,11 +80,11 @@ class Program:
     core_product_s: tuple[float, ...] = ()
 
 
-def passport(
+def compile_report(
     devices: int, *, flops: float = FLOPS, product: float = FLOPS, sent: int = 246_832
 ) -> schema.CompileReport:
     reduce = schema.Collective(kind="all-reduce", count=12, bytes=246_832, scalar_bytes=8, wire_bytes=sent)
-    return fabricate.passport(
+    return fabricate.compile_report(
         flops_per_step=flops, product_flops_per_step=product, collectives=(reduce,) if devices > 1 else (),
         compiler_flops_per_step=max(flops, product),
     )  # fmt: skip
@@ -116,17 +116,17 @@ def programs(
             levers = {**facts["levers"], "part": kind}
             changed = dict(devices=devices, global_batch=batch, levers=levers, explains=name)
             return Program(
-                point=f"{name}/{kind}", step_s=step_s, facts={**facts, **changed}, record={"passport": record}
+                point=f"{name}/{kind}", step_s=step_s, facts={**facts, **changed}, record={"compile_report": record}
             )
 
-        whole = passport(n, flops=FLOPS * work, product=FLOPS * work / loss.extra, sent=sent)
+        whole = compile_report(n, flops=FLOPS * work, product=FLOPS * work / loss.extra, sent=sent)
         outcome = {"waited_share": loss.waited} if any(one.waited for one in losses.values()) else {}
         if peak:
-            made.append(part("peak", n, FLOPS / PEAK, int(BATCH * work), passport(n, flops=FLOPS * n)))
+            made.append(part("peak", n, FLOPS / PEAK, int(BATCH * work), compile_report(n, flops=FLOPS * n)))
         if n > 1:
             if scaling == "strong":
                 each = FLOPS * work / n
-                share = passport(1, flops=each, product=each / loss.extra)
+                share = compile_report(1, flops=each, product=each / loss.extra)
                 made.append(part("alone", 1, times["alone"], int(BATCH * work) // n, share))
             local = part("local", n, times["local"], int(BATCH * work), whole)
             if loss.slowest < 1:
@@ -134,7 +134,7 @@ def programs(
                 record = {**local.record, "processes": n}
                 local = dataclasses.replace(local, record=record, paces=(1.0, *(others,) * (n - 1)))
             if loss.runtime < 1:
-                share = passport(1, flops=FLOPS * work / n, product=FLOPS * work / n / loss.extra)
+                share = compile_report(1, flops=FLOPS * work / n, product=FLOPS * work / n / loss.extra)
                 apart = part("processes", 1, times["processes"], int(BATCH * work) // n, share)
                 apart.facts["levers"]["trainings"] = str(n)
                 made.append(dataclasses.replace(apart, paces=(1.0,) * n))
@@ -143,13 +143,13 @@ def programs(
         if any(one.fed < 1 for one in losses.values()):
             still = dict(facts, explains=name, levers={**facts["levers"], "input": "device"})
             facts["levers"] = {**facts["levers"], "input": "pipeline:2"}
-            known = {"step_s": times["resident"], "facts": still, "record": {"passport": whole}}
+            known = {"step_s": times["resident"], "facts": still, "record": {"compile_report": whole}}
             made.append(Program(point=f"{name}/resident", **known))
         if n == 1 and more:
             larger = dict(facts, global_batch=2 * BATCH, explains=name)
-            record = {"passport": passport(1, flops=2 * FLOPS, product=2 * FLOPS)}
+            record = {"compile_report": compile_report(1, flops=2 * FLOPS, product=2 * FLOPS)}
             made.append(Program(point=f"{name}/batch=2x", step_s=2 * BASE_S / more, facts=larger, record=record))
-        record = {"passport": whole, "outcome": outcome}
+        record = {"compile_report": whole, "outcome": outcome}
         others = (n * loss.unequal - 1) / max(1, n - 1)
         cores = (*(1e-4 * others,) * (n - 1), 1e-4) if loss.unequal < 1 else ()
         made.append(Program(point=name, step_s=times["step"], facts=facts, record=record, core_product_s=cores))

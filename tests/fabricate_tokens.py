@@ -71,7 +71,7 @@ def folder(
                     facts = _facts(batch // data, tensor, scanned)
                     made = {"joules_per_step": joules} if joules and part == "step" else {}
                     about: dict[str, Any] = dict(
-                        experiment="decode", facts=facts, unit="tokens", outcome=made, passport=_report(devices)
+                        experiment="decode", facts=facts, unit="tokens", outcome=made, compile_report=_report(devices)
                     )
                     records.append(fabricate.point_record(**place, **about))
                     for number in range(rounds):
@@ -137,7 +137,7 @@ def _facts(batch: int, tensor: int, scanned: int) -> dict[str, float]:
 
 def _report(devices: int) -> schema.CompileReport:
     reduce = schema.Collective(kind="all-reduce", count=25, bytes=76_800)
-    return fabricate.passport(collectives=(reduce,) if devices > 1 else (), attention="xla")
+    return fabricate.compile_report(collectives=(reduce,) if devices > 1 else (), attention="xla")
 
 
 def _round(point: str, number: int, seconds: float) -> schema.RoundRecord:

@@ -143,6 +143,7 @@ if __name__ == "__main__":
     for name in IMPORTED:
         importlib.import_module(name)
     gc.freeze()
+    os.fsync = lambda descriptor: None  # as in conftest.py
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # pytest ends this process
     # NumPy's idle threads are no danger to a fork, and no backend of jax has been started here.
     warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)

@@ -24,12 +24,12 @@ RATES = ("flop_per_s", "bytes_per_s", "algbw", "busbw")
 def rows(path: Path, made: Sequence[fab.Made], *, refused: Sequence[str] = (), **facts: Any) -> list[Row]:
     """Writes a run folder and reads it back as rows that passed every gate, except the points in `refused`."""
     points = case_points.load_cases(RunFolder(fab.case_folder(path, made, **facts)))
-    draws = timing.draws_of(points)
-    return [_row(point, draws, refused=point.point in refused) for point in points]
+    resampling = timing.resampling_of(points)
+    return [_row(point, resampling, refused=point.point in refused) for point in points]
 
 
-def _row(point: MeasuredPoint, draws: BootstrapSamples, *, refused: bool) -> Row:
-    row = Row(point=point, timing=timing.measure(point, draws, examples=1), gate="passed")
+def _row(point: MeasuredPoint, resampling: BootstrapSamples, *, refused: bool) -> Row:
+    row = Row(point=point, timing=timing.measure(point, resampling, examples=1), gate="passed")
     if refused:
         row = dataclasses.replace(row, gate="refused", gate_reason="it lies")
     if not row.timing.step_s.known:

@@ -245,7 +245,9 @@ def test_impossible_points_are_named_in_the_first_line(tmp_path: Path, lie: Call
     done = jaxbench("report", f"--run={made(tmp_path, lie=lie, **facts)}")
     assert done.returncode == 1, done.stdout + done.stderr
     first = " ".join(done.stdout.split()).partition("cnn: how training scales")[0]
-    assert first.startswith("Failed: shard_map/strong/1, shard_map/strong/2 are impossible by the gate '")
+    assert first.startswith(
+        "Failed: shard_map strong on 1 device, shard_map strong on 2 devices are impossible by the gate '"
+    )
     gate = "not above peak" if lie is above_the_peak else "two clocks agree"
     assert f"'{gate}'" in first and re.search(r"\d+ % of the", first)
 

@@ -25,10 +25,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import references
+from jaxbench.discovery import load_experiment
 from jaxbench.machine.start import run_once_options
 from jaxbench.workloads import classification, from_nnx
 from jaxbench.workloads.adapters import PureModel
-from jaxbench.workloads.models.image_models import ALEXNET, VGG16, ConvNet, ResNet, ViT
+from jaxbench.workloads.models.image_models import ConvNet, ResNet, ViT
 
 with suppress(ImportError):  # only PyTorch's side needs it: the tests read its stored answers
     import torch
@@ -54,7 +55,8 @@ CHANGE, CHANGES = 1e-6, 10
 def model(name: str) -> PureModel:
     """The suite's model of a reference."""
     constructor, config = MODELS[name]
-    variant = {"alexnet": ALEXNET, "vgg16": VGG16}.get(name, "none")  # its layers, or what it recomputes
+    # Its layers, or what it recomputes.
+    variant = load_experiment(name).LAYERS if constructor is ConvNet else "none"
     return from_nnx(partial(constructor, ConfigDict(config), variant))
 
 

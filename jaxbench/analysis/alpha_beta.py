@@ -19,7 +19,7 @@ from scipy import special
 from jaxbench.analysis.points import MeasuredPoint, hosts_of
 from jaxbench.analysis.quantities import interval, payload, per_second, seconds
 from jaxbench.analysis.run_rows import Row, bus_factor
-from jaxbench.core.schema import CasePlace, Collective
+from jaxbench.core.schema import CaseFields, Collective
 from jaxbench.digits import digits
 from jaxbench.records.machine_profile import LinkFit, MachineProfile
 from jaxbench.records.manifest import Surroundings
@@ -27,6 +27,15 @@ from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 
 MIN_SIZES = 3  # two sizes lie on a line whatever they are
 SEARCHES = 40  # each keeps two thirds of the interval of log-odds, so 0.5 units shrink by a factor of 1e-7
+# Why there is no fit.
+WHY_NOT = {
+    "refused": "every size was refused ({reason})",
+    "none": "no size is complete, correct and not refused",
+    "few": "{count} payload size{several}{of}, and a fit needs {needed}",
+    "of": " of {count} are complete, correct and not refused",
+    "flat": "no bandwidth term: time does not grow with size",
+}
+NO_FIT = "No fit of time against size: {names}: {why}."
 POOR = 0.25  # with at least this misfit, the line does not describe the times
 
 # XLA's names of collectives, and the names in a machine profile.
@@ -44,7 +53,7 @@ _OPS = {
 class AlphaBetaFit:
     """The line of one collective in one group of devices, or of one transfer; or the reason why there is none."""
 
-    place: MeasuredPoint  # of one of its sizes
+    point: MeasuredPoint  # of one of its sizes
     alpha_s: Estimate = UNKNOWN  # the time that does not depend on the size
     # Payload bytes per second of the rest; for a collective this is algbw, not busbw. It has no interval if the time of
     # some bootstrap samples does not grow with the size, because the upper end is unbounded.
@@ -63,7 +72,7 @@ class AlphaBetaFit:
     @property
     def name(self) -> str:
         """For users: "all_reduce float32 on 4 devices along x of 2x4", "device_to_host float32 cpu:0->host"."""
-        p = self.place
+        p = self.point
         return f"{p.op} {p.dtype} {f'{p.source}->{p.target}' if p.source or p.target else f'on {p.group}'}"
 
     def seconds_at(self, payload_bytes: np.ndarray) -> np.ndarray:
@@ -85,7 +94,7 @@ def fit_all(rows: list[Row]) -> list[AlphaBetaFit]:
 
 def fitted(rows: Sequence[Row], fits: Sequence[AlphaBetaFit]) -> list[Row]:
     """The rows with alpha and beta of the line through their sizes."""
-    lines = {group_of(fit.place): (fit.alpha_s, fit.beta_bytes_per_s) for fit in fits if not fit.why_not}
+    lines = {group_of(fit.point): (fit.alpha_s, fit.beta_bytes_per_s) for fit in fits if not fit.why_not}
     of_row = [lines.get(group_of(row.point), (UNKNOWN, UNKNOWN)) if row.point.payload_bytes else None for row in rows]
     return [
         dataclasses.replace(row, alpha_s=line[0], beta_bytes_per_s=line[1]) if line is not None else row
@@ -93,23 +102,24 @@ def fitted(rows: Sequence[Row], fits: Sequence[AlphaBetaFit]) -> list[Row]:
     ]
 
 
-def group_of(place: CasePlace) -> tuple[object, ...]:
+def group_of(point: CaseFields) -> tuple[object, ...]:
     """The key that all sizes of one collective in one group of devices, or of one transfer, share."""
-    return (place.op, place.dtype, place.devices, place.mesh, place.axis, place.source, place.target)
+    return (point.op, point.dtype, point.devices, point.mesh, point.axis, point.source, point.target)
 
 
 def _fit(group: list[Row]) -> AlphaBetaFit:
+    """The fit of one group of rows, or why there is none."""
     p = group[0].point
     good = sorted((row for row in group if usable(row)), key=lambda row: row.point.payload_bytes or 0)
     sizes = len({row.point.payload_bytes for row in good})
     factor = bus_factor(p.op, p.devices) if p.family == "collective" else None
-    fit = AlphaBetaFit(place=p, bus_factor=math.nan if factor is None else factor)
+    fit = AlphaBetaFit(point=p, bus_factor=math.nan if factor is None else factor)
     if not good:
-        every = f"every size was refused ({group[0].gate_reason})" * all(row.gate == "refused" for row in group)
-        return dataclasses.replace(fit, why_not=every or "no size is complete, correct and not refused")
+        every = WHY_NOT["refused"].format(reason=group[0].gate_reason) * all(row.gate == "refused" for row in group)
+        return dataclasses.replace(fit, why_not=every or WHY_NOT["none"])
     if sizes < MIN_SIZES:
-        of = "" if len(good) == len(group) else f" of {len(group)} are complete, correct and not refused"
-        why = f"{sizes} payload size{'s' * (sizes > 1)}{of}, and a fit needs {MIN_SIZES}"
+        of = "" if len(good) == len(group) else WHY_NOT["of"].format(count=len(group))
+        why = WHY_NOT["few"].format(count=sizes, several="s" * (sizes > 1), of=of, needed=MIN_SIZES)
         return dataclasses.replace(fit, why_not=why)
     return _solved(fit, good)
 
@@ -123,12 +133,13 @@ def usable(row: Row) -> bool:
 
 
 def _solved(fit: AlphaBetaFit, rows: list[Row]) -> AlphaBetaFit:
+    """Adds alpha, beta and residuals to `fit`, with intervals from refitted bootstrap samples."""
     sizes = np.array([row.point.payload_bytes for row in rows], dtype=np.float64)
     times = np.array([row.timing.step_s.value for row in rows])
     ((alpha, inverse),) = solve(sizes, times[None])
     residuals = 1 - (alpha + sizes * inverse) / times
     if not inverse > 0:
-        return dataclasses.replace(fit, why_not="no bandwidth term: time does not grow with size")
+        return dataclasses.replace(fit, why_not=WHY_NOT["flat"])
     # All sizes are drawn together, so that a slow round is slow for all of them, as it was measured; each draw is
     # refitted.
     draws = np.stack([row.timing.step_draws for row in rows], axis=1)
@@ -198,10 +209,11 @@ def sentences(fits: list[AlphaBetaFit]) -> list[str]:
             missing.setdefault(fit.why_not, []).append(fit.name)
         else:
             fitted.append(_sentence(fit))
-    return fitted + [f"No fit of time against size: {', '.join(names)}: {why}." for why, names in missing.items()]
+    return fitted + [NO_FIT.format(names=", ".join(names), why=why) for why, names in missing.items()]
 
 
 def _sentence(fit: AlphaBetaFit) -> str:
+    """The line, its largest residual, and a warning if the line does not describe the times."""
     alpha, beta = interval(fit.alpha_s, seconds), interval(fit.beta_bytes_per_s, per_second)
     size, residual = max(fit.residuals, key=lambda pair: abs(pair[1]))
     text = f"{fit.name}: t(S) = {alpha} + S / ({beta})"
@@ -217,7 +229,7 @@ def _sentence(fit: AlphaBetaFit) -> str:
         text += per_second(float(rate))
     elif not fit.beta_bytes_per_s.has_interval and fit.alpha_s.has_interval:
         text += "; some bootstrap samples do not grow with size, so the bandwidth has no upper limit"
-    if fit.place.oversubscribed:
+    if fit.point.oversubscribed:
         text += " (oversubscribed: with more devices than cores, this does not describe a link)"
     return f"{text}."
 
@@ -234,7 +246,7 @@ def communication_s(
         return math.nan
     record, hosts = point.record, hosts_of(point, workers or {})
     spread = record.processes, hosts
-    return sum((collective_s(one, record.devices, profile, *spread) for one in record.passport.collectives), 0.0)
+    return sum((collective_s(one, record.devices, profile, *spread) for one in record.compile_report.collectives), 0.0)
 
 
 def collective_s(

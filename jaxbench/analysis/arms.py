@@ -16,6 +16,15 @@ from jaxbench.levers import PART
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate, estimate, quantile
 
+# Why a comparison is inconclusive.
+WHY = {
+    "wrong": "{point} did not pass its checks",
+    "unchecked": "{point} was never checked",
+    "refused": "{point} was refused by a gate, {reason}",
+    "oversubscribed": "with more devices than cores, the times do not show the speed",
+    "few rounds": f"fewer than the {MIN_ROUNDS} shared rounds that an interval needs",
+    "contains 1": "the interval contains 1",
+}
 MIN_LATENCIES = 100  # with fewer single calls, the 99th percentile would be the maximum
 
 
@@ -57,8 +66,8 @@ def analyse(rows: Sequence[Row], swept: Sequence[str]) -> list[ArmGroup]:
     ]
 
 
-def arms_of(places: Sequence[ArmGroup]) -> list[Row]:
-    return [arm for place in places for arm in place.arms]
+def arms_of(groups: Sequence[ArmGroup]) -> list[Row]:
+    return [arm for group in groups for arm in group.arms]
 
 
 def label(point: MeasuredPoint, swept: Sequence[str]) -> str:
@@ -71,12 +80,14 @@ def label(point: MeasuredPoint, swept: Sequence[str]) -> str:
 
 
 def _name(key: tuple[str, str, int], keys: Sequence[tuple[str, str, int]]) -> str:
+    """The parts of (strategy, scaling, devices) in which the groups of a run differ."""
     differs = [len({other[i] for other in keys}) > 1 for i in range(3)]
     words = [part for part, shown in zip((key[0], key[1]), differs, strict=False) if shown]
     return ", ".join([*([" ".join(words)] if words else []), *([devices(key[2])] if differs[2] else [])])
 
 
 def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Row:
+    """The row compared with its baseline: ratio, gain, memory and verdict."""
     row = dataclasses.replace(row, label=label(row.point, swept), against=None if row is baseline else baseline)
     if PART.of(row.point.levers) == "inference":
         row = _with_latency(row)
@@ -87,7 +98,7 @@ def _arm(row: Row, baseline: Row, swept: Sequence[str]) -> Row:
         one = Estimate(value=1.0) if row.timing.step_s.has_interval else UNKNOWN
         return dataclasses.replace(row, ratio=one, gain=one, memory_ratio=memory, verdict="baseline")
     if not baseline.timing.step_s.known:
-        why = f"its baseline {baseline.point.point} has no times"
+        why = f"its baseline {baseline.point_id} has no times"
         return dataclasses.replace(row, verdict="cannot tell", why=why)
     ratio = paired_ratio.ratio(row, baseline)
     # Arms may have other batches, so they are judged by examples per second.
@@ -106,14 +117,14 @@ def _with_latency(row: Row) -> Row:
         return dataclasses.replace(row, why_no_p99=why)
     samples = np.concatenate([r.block_s for _, r in rounds])
     owners = np.repeat(np.arange(len(rounds)), [len(r.block_s) for _, r in rounds])
-    draws, units = row.timing.draws, [unit for unit, _ in rounds]
+    resampling, units = row.timing.resampling, [unit for unit, _ in rounds]
     # The same factors for both percentiles: another process would shift all of its calls alike.
-    weights, differing = draws.of(units), draws.differing(row.point.point, units)
+    weights, differing = resampling.of(units), resampling.differing(row.point_id, units)
 
     def percentile(q: float) -> Estimate:
         # A latency that occurred, and not a mean of two, as in `quantile`.
         value = float(np.quantile(samples, q, method="inverted_cdf"))
-        drawn = draws.widened(value, quantile(samples, owners, weights, q), units)
+        drawn = resampling.widened(value, quantile(samples, owners, weights, q), units)
         return estimate(value, drawn * differing, rounds=len(rounds))
 
     if len(samples) >= MIN_LATENCIES:
@@ -126,14 +137,14 @@ def gain_verdict(row: Row, baseline: Row, gain: Estimate) -> tuple[str, str]:
     """(faster | slower | cannot tell, the reason for "cannot tell")."""
     for arm in (row, baseline):
         if arm.point.check_ok is not True:
-            fault = "did not pass its checks" if arm.point.check_ok is False else "was never checked"
-            return "cannot tell", f"{arm.point.point} {fault}"
+            fault = "wrong" if arm.point.check_ok is False else "unchecked"
+            return "cannot tell", WHY[fault].format(point=arm.point_id)
         if arm.gate == "refused":
-            return "cannot tell", f"{arm.point.point} was refused by a gate, {arm.gate_reason}"
+            return "cannot tell", WHY["refused"].format(point=arm.point_id, reason=arm.gate_reason)
     if row.point.oversubscribed:
-        return "cannot tell", "with more devices than cores, the times do not show the speed"
+        return "cannot tell", WHY["oversubscribed"]
     if not gain.has_interval:
-        return "cannot tell", f"fewer than the {MIN_ROUNDS} shared rounds that an interval needs"
+        return "cannot tell", WHY["few rounds"]
     if gain.lo > 1:
         return "faster", ""
-    return ("slower", "") if gain.hi < 1 else ("cannot tell", "the interval contains 1")
+    return ("slower", "") if gain.hi < 1 else ("cannot tell", WHY["contains 1"])

@@ -25,6 +25,15 @@ FREE = 1 / 3  # with a smaller share of free rounds there is no headline and no 
 MENTIONED = 0.1  # a further cause is named if it has at least this share of the contended rounds
 # Processes of one device each that together get the CPU time of this many cores or less have only one core.
 ONE_CORE = 1.15
+# Limits of CPU time, as clauses.
+LIMITS = {
+    "hidden": "{count} processes of one device each got the CPU time of {cores:.1f} cores, and nobody else took the "
+    "rest: a CPU limit that the kernel does not show",
+    "quota": "a CPU quota of {cores:.1f} cores leaves less than one for each of {devices}{stopped}",
+    "stopped": ", and stopped {point} for {percent:.0f} % of its CPUs' time",
+    "affinity": "{devices} take turns, because this process may use only {allowed} of the machine's {cpus} CPUs "
+    "(taskset, a cpuset or a scheduler)",
+}
 NOT_TAKEN = 0.1  # up to this share of the CPUs' time, others and the hypervisor do not explain it
 
 
@@ -97,10 +106,7 @@ def hidden_limit(row: Row) -> str:
     load = load_of(apart.point)
     if not load.cpu_share <= ONE_CORE or load.others > NOT_TAKEN or load.steal > NOT_TAKEN:
         return ""
-    return (
-        f"{row.point.devices} processes of one device each got the CPU time of {load.cpu_share:.1f} cores, and nobody "
-        "else took the rest: a CPU limit that the kernel does not show"
-    )
+    return LIMITS["hidden"].format(count=row.point.devices, cores=load.cpu_share)
 
 
 def fewer_cores(rows: Sequence[Row], machine: Mapping[str, Any]) -> str:
@@ -115,11 +121,8 @@ def fewer_cores(rows: Sequence[Row], machine: Mapping[str, Any]) -> str:
     quota, allowed, cpus = (machine.get(name) for name in ("cpu_quota", "allowed_cpus", "cpus"))
     if quota is not None and quota < least.devices:
         stopped = max((throttled(each) for each in least.every_round), default=0.0)
-        measured = f", and stopped {least.point} for {100 * stopped:.0f} % of its CPUs' time" if stopped else ""
-        return f"a CPU quota of {quota:.1f} cores leaves less than one for each of {devices(least.devices)}{measured}"
+        measured = LIMITS["stopped"].format(point=least.point, percent=100 * stopped) if stopped else ""
+        return LIMITS["quota"].format(cores=quota, devices=devices(least.devices), stopped=measured)
     if allowed is not None and cpus is not None and allowed < min(cpus, least.devices):
-        return (
-            f"{devices(least.devices)} take turns, because this process may use only {allowed} of the machine's {cpus} "
-            "CPUs (taskset, a cpuset or a scheduler)"
-        )
+        return LIMITS["affinity"].format(devices=devices(least.devices), allowed=allowed, cpus=cpus)
     return ""

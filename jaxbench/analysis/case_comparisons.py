@@ -15,7 +15,7 @@ from jaxbench.analysis.quantities import devices as devices_word
 from jaxbench.analysis.quantities import interval, payload, per_second, percent, scaled, seconds, times
 from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
-from jaxbench.digits import digits
+from jaxbench.digits import counted, digits
 from jaxbench.records.manifest import Manifest
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate, estimate, over_seeds
@@ -28,6 +28,44 @@ BASE = ("numpy", "cpu", 1)  # (implementation, platform, cores) of the way that 
 STEPS = "steps"  # a key of the outcome of a training
 LOW, HIGH = 0.8, 1.2  # between these shares of the published value, a result is normal
 LARGE_BYTES = 2**20  # payloads of at least this size are bandwidth-bound
+# What each comparison says, by its verdict.
+CROSSINGS = {
+    "inconclusive": "{slower} vs {faster} at {largest} elements: inconclusive{ratio}{seen}",
+    "overtakes": "{faster} overtakes {slower} between {below} and {from_} elements ({gain})",
+    "from a size on": "{faster} is faster than {slower} from {from_} elements on ({gain}); inconclusive below",
+    "always": "{slower} is never faster than {faster} up to {largest} elements: {faster} is faster at every common "
+    "size from {first} on ({gain})",
+    "one size": "{slower} is never faster than {faster} up to {largest} elements: {faster} is faster at the only "
+    "common size ({gain})",
+}
+KNEES = {
+    "smallest": "{series}: half of the best throughput ({best}) is reached at the smallest size already, {from_} "
+    "elements.",
+    "between": "{series}: half of the best throughput ({best}) is reached at about {size} elements, between {below} "
+    "and {from_}: latency-bound below, throughput-bound above{rising}.",
+}
+STILL_RISING = "; it still rises at the largest size, so the true knee is larger"
+WAYS = "{job}, {name}: {time} and {steps} steps, over {seeds} seed{several}{missed}{faster}."
+MISSED, FASTER = "; {count} of them did not reach it", "; {times} as fast as NumPy on one core"
+NO_VERDICT = {  # why no verdict on whether a collective is normal
+    "": "No verdict on whether this is normal: {why}.",
+    "not measured": "no all_reduce was measured",
+    "no gate": "no all_reduce over one whole node passed every gate",
+    "no payload": "no payload of {dtype} is in the published range, {low} to {high}",
+}
+IS_NORMAL = {
+    "cannot tell": "Inconclusive whether this is normal",
+    "": f"Unknown whether this is normal, without an interval (fewer than {MIN_ROUNDS} rounds)",
+    "normal": "This is normal",
+    "low": "This is lower than normal",
+    "high": "This is higher than normal",
+}
+PUBLISHED = (
+    "{word}: at {payload} all_reduce {dtype} on {devices} has {busbw} of bus bandwidth, {share} of the {published} "
+    "published for {series}{large}. {slower} of the {count} published series of all devices are slower there "
+    "(percentile {percentile:.0f}). They are single measurements by others ({source})."
+)
+LARGE = "; from {size} on it is {low:.0f} to {high:.0f} % of the series"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,23 +89,31 @@ class Crossing:
         return self.sizes[-1]
 
     @property
-    def sentence(self) -> str:
-        return f"{self.op} {self.dtype}: {self._clause()}."
-
-    def _clause(self) -> str:
-        slower, faster, largest = self.slower, self.faster, f"{self.largest:,} elements"
+    def verdict(self) -> str:
+        """A key of CROSSINGS."""
         if self.from_ is None:
-            ratio = f" (ratio {times(self.advantage)})" if self.advantage.known else ""
-            seen = "".join(f"; {name} is faster at {self._won(name)}" for name in (slower, faster) if self._won(name))
-            return f"{slower} vs {faster} at {largest}: inconclusive{ratio}{seen}"
-        gain = f"{times(self.advantage)} at {largest}"
+            return "inconclusive"
         if self.below is not None:
-            return f"{faster} overtakes {slower} between {self.below:,} and {self.from_:,} elements ({gain})"
-        first = self.sizes[0]
-        if self.from_ > first:
-            return f"{faster} is faster than {slower} from {self.from_:,} elements on ({gain}); inconclusive below"
-        every = f"at every common size from {first:,} elements on" if len(self.sizes) > 1 else "at the only common size"
-        return f"{slower} is never faster than {faster} up to {largest}: {faster} is faster {every} ({gain})"
+            return "overtakes"
+        if self.from_ > self.sizes[0]:
+            return "from a size on"
+        return "always" if len(self.sizes) > 1 else "one size"
+
+    @property
+    def sentence(self) -> str:
+        won = {name: self._won(name) for name in (self.slower, self.faster)}
+        clause = CROSSINGS[self.verdict].format(
+            slower=self.slower,
+            faster=self.faster,
+            largest=f"{self.largest:,}",
+            first=counted(self.sizes[0], "element"),
+            below=f"{self.below or 0:,}",
+            from_=f"{self.from_ or 0:,}",
+            gain=f"{times(self.advantage)} at {self.largest:,} elements",
+            ratio=f" (ratio {times(self.advantage)})" if self.advantage.known else "",
+            seen="".join(f"; {name} is faster at {sizes}" for name, sizes in won.items() if sizes),
+        )
+        return f"{self.op} {self.dtype}: {clause}."
 
     def _won(self, name: str) -> str:
         """The sizes at which `name` is faster, as text; "" for none."""
@@ -93,16 +139,21 @@ class HalfPerformance:
     rising: bool  # throughput has not levelled off at the largest size, so the true knee is at a larger size
 
     @property
+    def about(self) -> int:
+        """`elements` to two digits, because the curve between two sizes is not known better."""
+        value = self.elements.value
+        return int(float(f"{value:.2g}")) if value >= 10 else math.ceil(value)
+
+    @property
     def sentence(self) -> str:
-        best = f"{scaled(self.best_per_s.value, 'elements/s')} at {self.best_elements:,} elements"
-        text = f"{self.op} {self.dtype}, {self.series}: half of the best throughput ({best}) is reached at"
-        if self.below is None:
-            return f"{text} the smallest size already, {self.from_:,} elements."
-        value = self.elements.value  # to two digits, because the curve between two sizes is not known better
-        rounded = int(float(f"{value:.2g}")) if math.isfinite(value) and value >= 10 else math.ceil(value)
-        where = f"about {rounded:,} elements, between {self.below:,} and {self.from_:,}"
-        more = "; it still rises at the largest size, so the true knee is larger" if self.rising else ""
-        return f"{text} {where}: latency-bound below, throughput-bound above{more}."
+        return KNEES["smallest" if self.below is None else "between"].format(
+            series=f"{self.op} {self.dtype}, {self.series}",
+            best=f"{scaled(self.best_per_s.value, 'elements/s')} at {self.best_elements:,} elements",
+            size="" if self.below is None else f"{self.about:,}",
+            below=f"{self.below or 0:,}",
+            from_=f"{self.from_:,}",
+            rising=STILL_RISING if self.rising else "",
+        )
 
 
 def series(rows: list[Row]) -> dict[tuple[str, str], dict[str, list[Row]]]:
@@ -114,7 +165,7 @@ def series(rows: list[Row]) -> dict[tuple[str, str], dict[str, list[Row]]]:
     platforms = {row.point.platform for row in usable}
     cores = {row.point.cores for row in usable if row.point.platform == "cpu"}
     families: dict[tuple[str, str], dict[str, list[Row]]] = {}
-    for row in sorted(usable, key=_elements):
+    for row in sorted(usable, key=_elements_or_0):
         p = row.point
         label = p.impl + (f" on {p.platform}" if len(platforms) > 1 else "")
         if len(cores) > 1 and p.platform == "cpu":
@@ -134,7 +185,8 @@ def find_crossings(rows: list[Row]) -> list[Crossing]:
 
 
 def _crossing(op: str, dtype: str, names: tuple[str, str], family: dict[str, list[Row]]) -> Crossing | None:
-    one, other = ({_elements(row): row for row in family[name]} for name in names)
+    """From which size on one of two implementations is faster; None if they share no size."""
+    one, other = ({_elements_or_0(row): row for row in family[name]} for name in names)
     sizes = sorted(one.keys() & other.keys())  # a ratio needs both in the same rounds
     if not sizes:
         return None
@@ -173,7 +225,7 @@ def _winner(ratio: Estimate, names: tuple[str, str]) -> str:
     return names[1] if ratio.has_interval and ratio.lo > 1 else ""
 
 
-def _elements(row: Row) -> int:
+def _elements_or_0(row: Row) -> int:
     return row.point.elements or 0
 
 
@@ -188,7 +240,8 @@ def knees(rows: list[Row]) -> list[HalfPerformance]:
 
 
 def _knee(op: str, dtype: str, label: str, rows: list[Row]) -> HalfPerformance:
-    sizes = np.array([_elements(row) for row in rows], dtype=np.float64)
+    """The size at which an implementation reaches half of its best rate."""
+    sizes = np.array([_elements_or_0(row) for row in rows], dtype=np.float64)
     rates = sizes / np.array([row.timing.step_s.value for row in rows])
     draws = sizes / np.stack([row.timing.step_draws for row in rows], axis=1)
     first, value = _half(sizes, rates[None])
@@ -251,16 +304,16 @@ class CallSplit:
 
     @property
     def sentence(self) -> str:
-        words = [_part(*each) for each in zip(SPLIT_NAMES, self.parts, self.resolved, strict=True)]
+        words = [_part_clause(*each) for each in zip(SPLIT_NAMES, self.parts, self.resolved, strict=True)]
         rows = f"{self.rows:,} row{'s' * (self.rows != 1)}"
         return f"{self.op}, {rows} on {self.where}: {interval(self.whole, seconds)} = {' + '.join(words)}."
 
 
-def _shape(rows: int) -> str:  # as `workloads/kernels/versus.py` names the sizes of calls without `elements`
+def _shape_of_rows(rows: int) -> str:  # as `workloads/kernels/versus.py` names the sizes of calls without `elements`
     return f"{rows} row{'s' * (rows != 1)}"
 
 
-def _part(name: str, value: Estimate, told: bool) -> str:
+def _part_clause(name: str, value: Estimate, told: bool) -> str:
     if told:
         return f"{name} {interval(value, seconds)}"
     if not value.has_interval:
@@ -282,7 +335,7 @@ def find_splits(rows: Sequence[Row]) -> list[CallSplit]:
     for row in wholes:
         size = row.point.elements or 0
         sizes = [other.point.elements or 0 for other in wholes if other.point.op == row.point.op]
-        waited, start = (by_key.get(key(row, _shape(size), impl)) for impl in (WAITED, START))
+        waited, start = (by_key.get(key(row, _shape_of_rows(size), impl)) for impl in (WAITED, START))
         if size not in (min(sizes), max(sizes)) or waited is None or start is None:
             continue
         times = paired_ratio.times([row, waited, start])  # over shared rounds, so that drift is in no difference
@@ -321,10 +374,17 @@ class Way:
     @property
     def sentence(self) -> str:
         least = "" if self.reached == self.seeds else "at least "
-        missed = f"; {self.seeds - self.reached} of them did not reach it" if least else ""
-        faster = f"; {times(self.speedup)} as fast as NumPy on one core" if self.speedup.known else ""
-        mean = f"{least}{interval(self.time, seconds)} and {interval(self.steps, digits)} steps"
-        return f"{self.job}, {self.name}: {mean}, over {self.seeds} seed{'s' * (self.seeds != 1)}{missed}{faster}."
+        missed = MISSED.format(count=self.seeds - self.reached) if least else ""
+        return WAYS.format(
+            job=self.job,
+            name=self.name,
+            time=f"{least}{interval(self.time, seconds)}",
+            steps=interval(self.steps, digits),
+            seeds=self.seeds,
+            several="s" * (self.seeds != 1),
+            missed=missed,
+            faster=FASTER.format(times=times(self.speedup)) if self.speedup.known else "",
+        )
 
 
 def find_ways(rows: Sequence[Row]) -> list[Way]:
@@ -338,6 +398,7 @@ def find_ways(rows: Sequence[Row]) -> list[Way]:
 
 
 def _way(rows: Sequence[Row], base: Sequence[Row]) -> Way:
+    """One implementation of a job over its seeds, and its ratio to the base on the same seeds."""
     point = rows[0].point
     missed = sum(row.point.check_ok is False for row in rows)
     found = over_seeds(row.timing.step_s.value for row in rows)
@@ -385,8 +446,7 @@ class PublishedVerdict:
 
     @property
     def sentence(self) -> str:
-        none = f"No verdict on whether this is normal: {self.why_none}."
-        return none if self.why_none else _published_sentence(self)
+        return NO_VERDICT[""].format(why=self.why_none) if self.why_none else _published_sentence(self)
 
 
 def published_verdicts(view: str, rows: list[Row], *, manifest: Manifest) -> list[PublishedVerdict]:
@@ -399,7 +459,7 @@ def published_verdicts(view: str, rows: list[Row], *, manifest: Manifest) -> lis
     kind = str(manifest.get("device_kind", ""))
     reduced = [row for row in rows if row.point.op == "all_reduce"]
     if not reduced:
-        return [_none("", 0, "no all_reduce was measured")]
+        return [_no_verdict("", 0, NO_VERDICT["not measured"])]
     groups: dict[tuple[str, int], list[Row]] = {}
     for row in reduced:
         # All devices of one node. Groups along an axis of a 2-D mesh would share the links.
@@ -409,21 +469,22 @@ def published_verdicts(view: str, rows: list[Row], *, manifest: Manifest) -> lis
     if not groups:
         most = max(row.point.devices for row in reduced)
         if published.allreduce_column(kind, most) is None:  # better rows would not help
-            return [_none("", 0, published.why_no_allreduce(kind, most))]
-        return [_none("", 0, "no all_reduce over one whole node passed every gate")]
+            return [_no_verdict("", 0, published.why_no_allreduce(kind, most))]
+        return [_no_verdict("", 0, NO_VERDICT["no gate"])]
     known = {key: column for key in groups if (column := published.allreduce_column(kind, key[1])) is not None}
     if not known:
         most = max(devices for _, devices in groups)
-        return [_none("", most, published.why_no_allreduce(kind, most))]
+        return [_no_verdict("", most, published.why_no_allreduce(kind, most))]
     table = published.allreduce()
     return [_verdict(*key, column, groups[key], table) for key, column in known.items()]
 
 
-def _none(dtype: str, devices: int, why: str) -> PublishedVerdict:
+def _no_verdict(dtype: str, devices: int, why: str) -> PublishedVerdict:
     return PublishedVerdict(dtype=dtype, devices=devices, why_none=why)
 
 
 def _verdict(dtype: str, devices: int, column: str, rows: list[Row], table: pd.DataFrame) -> PublishedVerdict:
+    """Compares collectives with a published table, at the payloads within its range."""
     sized = sorted(((row.point.payload_bytes or 0, row.busbw) for row in rows), key=lambda pair: pair[0])
     within = [pair for pair in sized if table.index[0] <= pair[0] <= table.index[-1]]
     values = [float(interpolate(table[column], size)) for size, _ in within]
@@ -432,8 +493,8 @@ def _verdict(dtype: str, devices: int, column: str, rows: list[Row], table: pd.D
         for (size, busbw), value in zip(within, values, strict=True)
     )
     if not shares:
-        ends = f"{payload(table.index[0])} to {payload(table.index[-1])}"
-        return _none(dtype, devices, f"no payload of {dtype} is in the published range, {ends}")
+        low, high = payload(table.index[0]), payload(table.index[-1])
+        return _no_verdict(dtype, devices, NO_VERDICT["no payload"].format(dtype=dtype, low=low, high=high))
     last = shares[-1]
     large = [share.ratio.value for share in shares if share.payload_bytes >= LARGE_BYTES]  # small ones measure latency
     others = [float(interpolate(table[name], last.payload_bytes)) for name in table.columns]
@@ -471,21 +532,22 @@ def published_word(ratio: Estimate) -> str:
 
 def _published_sentence(verdict: PublishedVerdict) -> str:
     last = verdict.shares[-1]
-    unknown = f"Unknown whether this is normal, without an interval (fewer than {MIN_ROUNDS} rounds)"
-    words = {
-        "cannot tell": "Inconclusive whether this is normal" if last.ratio.has_interval else unknown,
-        "normal": "This is normal",
-        "low": "This is lower than normal",
-        "high": "This is higher than normal",
-    }
-    text = (
-        f"{words[verdict.word]}: at {payload(last.payload_bytes)} all_reduce {verdict.dtype} on "
-        f"{devices_word(verdict.devices)} has {interval(last.busbw, per_second)} of bus bandwidth, "
-        f"{percent(last.ratio)} of the {per_second(last.published)} published for {verdict.series}"
-    )
+    large = ""
     if math.isfinite(verdict.lowest):
-        span = f"{100 * verdict.lowest:.0f} to {100 * verdict.highest:.0f} %"
-        text += f"; from {payload(LARGE_BYTES)} on it is {span} of the series"
-    rank = f"{verdict.slower_series} of the {verdict.all_series} published series of all devices are slower there"
-    source = published.read("allreduce_busbw").project
-    return f"{text}. {rank} (percentile {verdict.percentile:.0f}). They are single measurements by others ({source})."
+        low, high = 100 * verdict.lowest, 100 * verdict.highest
+        large = LARGE.format(size=payload(LARGE_BYTES), low=low, high=high)
+    return PUBLISHED.format(
+        word=IS_NORMAL[verdict.word if last.ratio.has_interval or verdict.word != "cannot tell" else ""],
+        payload=payload(last.payload_bytes),
+        dtype=verdict.dtype,
+        devices=devices_word(verdict.devices),
+        busbw=interval(last.busbw, per_second),
+        share=percent(last.ratio),
+        published=per_second(last.published),
+        series=verdict.series,
+        large=large,
+        slower=verdict.slower_series,
+        count=verdict.all_series,
+        percentile=verdict.percentile,
+        source=published.read("allreduce_busbw").project,
+    )

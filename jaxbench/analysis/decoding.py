@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxbench.analysis.quantities import devices, interval, per_second, scaled, seconds
+from jaxbench.analysis.quantities import devices, interval, scaled, seconds
 from jaxbench.analysis.run_rows import Row, fault
 from jaxbench.catalog import hardware, rows
+from jaxbench.digits import digits
 from jaxbench.levers import BATCH, CONTEXT, PART
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
@@ -31,7 +32,40 @@ LATENCY, BYTES = "message latency", "message bytes"
 STARTING, UNEXPLAINED = "starting", "unexplained"
 PARTS = (READ_WEIGHTS, READ_CACHE, SMALLER, LATENCY, BYTES, STARTING, UNEXPLAINED)
 MILLION, HOUR_S = 1e6, 3600.0
+NO_HEADLINE = "No headline: no point was measured and passed its checks and gates."
+COMPARED = {  # why several devices are slower or faster than one
+    "shared out": "{who} are {faster} with the requests shared out: each still reads all {size} of the weights, which "
+    "take {percent:.0f} % of a token's time.",
+    "because": "{who} are slower than one because {sent}, and {gain}.",
+    "other": "{who} are slower than one, mostly because {part} takes {by} longer. Messages are not the main reason: "
+    "{sent}, and {gain}.",
+    "faster": "{who} are {ratio:.2f} times as fast as one: {sent}, and {gain}.",
+    "sent": "each of the 2 x {layers} all-reduces of {message} takes {each}",
+    "saves only": "the weights that each saves only {saved}",
+    "saves": "the weights that each saves {saved}",
+    "saves nothing": "splitting the weights saves nothing",
+}
+KERNELS = {
+    "pallas": "the decode kernel of jax.experimental.pallas.ops",
+    "paged": "the paged attention of jax.experimental.pallas.ops.tpu",
+    "": "jax.nn.dot_product_attention with the lengths of the keys ({name})",
+}
+IN_WORDS = {
+    READ_WEIGHTS: "reading the weights",
+    READ_CACHE: "attention to the cache",
+    SMALLER: "work between the products",
+    LATENCY: "the latency of messages",
+    BYTES: "the payload of messages",
+    STARTING: "starting a step",
+    UNEXPLAINED: "a part that no program isolates",
+}
 LEAST_FIT = 3  # batches or contexts of a law
+CACHED = 1.05  # the share of the triad above which a rate is not that of memory
+# On steps that read faster than the triad of the same rounds, by whether their bytes fit in the processor's cache.
+FASTER = {
+    True: "{points}: weights and cache fit in the processor's cache, and are read faster than the triad reads memory.",
+    False: "{points}: weights and cache are read faster than the triad of the same rounds, which also writes.",
+}
 _NOTHING = Estimate(value=0.0)
 _WORDS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six", 7: "Seven", 8: "Eight"}
 
@@ -80,21 +114,55 @@ def generates(row: Row) -> bool:
 
 
 def analyse(rows_: Sequence[Row], price_per_hour: float | None) -> tuple[list[Row], list[TokenTime]]:
-    """The rows with their numbers of generation in `explained`, and what the time of a token divides into.
+    """The rows with their numbers of generation in `derived`, and what the time of a token divides into.
 
     price_per_hour: of the machine; None: the catalogue's price of its devices, if it has one.
     """
     rows_ = _with_twins(rows_)
-    prompts = {_prompt_key(each): each for row in rows_ for each in row.ablations.values() if _part(each) == PREFILL}
-    triads = {each.point.devices: each for row in rows_ for each in row.ablations.values() if _part(each) == TRIAD}
+    prompts = {
+        _prompt_key(each): each for row in rows_ for each in row.ablations.values() if each.point.part == PREFILL
+    }
+    triads = {each.point.devices: each for row in rows_ for each in row.ablations.values() if each.point.part == TRIAD}
     made = []
     for row in rows_:
         numbers = dict(_numbers(row, prompts.get(_prompt_key(row)), triads.get(row.point.devices), price_per_hour))
-        made.append(dataclasses.replace(row, explained=numbers))
+        made.append(dataclasses.replace(row, derived=numbers))
     times = [each for row in made if (each := _token_time(row)) is not None]
-    numbered = {each.row.point.point: {_column(name): part for name, part in each.parts.items()} for each in times}
-    made = [dataclasses.replace(r, explained={**r.explained, **numbered.get(r.point.point, {})}) for r in made]
+    numbered: dict[str, dict[str, Estimate]] = {}  # by row and column of summary.csv, such as "token_read_weights_s"
+    for each in times:
+        columns = {f"token_{name.replace(' ', '_')}_s": part for name, part in each.parts.items()}
+        numbered[each.row.point_id] = columns
+    made = [dataclasses.replace(r, derived={**r.derived, **numbered.get(r.point_id, {})}) for r in made]
     return made, times
+
+
+def of_own_steps(rows_: Sequence[Row], price_per_hour: float | None) -> list[Row]:
+    """The rows with the numbers of generation, where the step that somebody else wrote makes a token of each example.
+
+    It has no TTFT: its prompt is another program.
+    """
+    return [
+        dataclasses.replace(row, derived={**row.derived, **dict(_numbers(row, None, None, price_per_hour))})
+        if makes_tokens(row)
+        else row
+        for row in rows_
+    ]
+
+
+def makes_tokens(row: Row) -> bool:
+    """Whether an example of the step is one token of one request. A training counts tokens of its examples instead."""
+    return row.point.unit == "tokens" and not generates(row)
+
+
+def own_sentences(rows_: Sequence[Row]) -> list[str]:
+    """The time per token of each step that somebody else wrote, if it generates."""
+    return [
+        f"{row.point_id}, {row.point.global_batch} requests: {interval(row.derived['tpot_s'], seconds)} per token "
+        f"(TPOT), {digits(row.derived['tokens_per_s_device'].value)} tokens/s per device, "
+        f"{digits(row.derived['tokens_per_s_user'].value)} per user."
+        for row in rows_
+        if makes_tokens(row) and "tpot_s" in row.derived
+    ]
 
 
 def _with_twins(rows_: Sequence[Row]) -> list[Row]:
@@ -109,14 +177,6 @@ def _with_twins(rows_: Sequence[Row]) -> list[Row]:
             row = dataclasses.replace(row, ablations={**shared, **row.ablations})
         made.append(row)
     return made
-
-
-def _column(part: str) -> str:
-    return f"token_{part.replace(' ', '_')}_s"
-
-
-def _part(row: Row) -> str:
-    return str(row.point.levers.get(PART.name, "step"))
 
 
 def _prompt_key(row: Row) -> tuple[object, ...]:
@@ -210,22 +270,22 @@ def headlines(rows_: Sequence[Row], times: Sequence[TokenTime]) -> list[str]:
         known = [row for row in rows_ if row.point.strategy == strategy and row.quotable]
         if known:
             found.append(_of_strategy(strategy, known))
-    return [*found, *comparisons(times)] or ["No headline: no point was measured and passed its checks and gates."]
+    return [*found, *comparisons(times)] or [NO_HEADLINE]
 
 
 def _of_strategy(strategy: str, known: Sequence[Row]) -> str:
     most = max(row.point.devices for row in known)
     row = max((r for r in known if r.point.devices == most), key=lambda r: r.point.global_batch)
-    tpot, first = row.timing.step_s, row.explained.get("ttft_s")
+    tpot, first = row.timing.step_s, row.derived.get("ttft_s")
     text = (
         f"{strategy} on {devices(most)}, {row.point.global_batch} requests: {interval(tpot, seconds)} per token (TPOT)"
     )
-    rate = row.explained["tokens_per_s_device"]
-    text += f", {rate.value:,.0f} tokens/s per device, {1 / tpot.value:,.0f} per user"
+    rate = row.derived["tokens_per_s_device"]
+    text += f", {digits(rate.value)} tokens/s per device, {digits(1 / tpot.value)} per user"
     if first is not None:
         text += f"; the first token after {interval(first, seconds)} (TTFT)"
     if row.base is not None and row.base is not row.point and row.efficiency.known:
-        text += f"; E({most}) = {interval(row.efficiency, lambda share: f'{100 * share:.0f} %')}"
+        text += f"; efficiency {interval(row.efficiency, lambda share: f'{100 * share:.0f} %')}"
     return f"{text}."
 
 
@@ -233,54 +293,52 @@ def comparisons(times: Sequence[TokenTime]) -> list[str]:
     """Why several devices are slower or faster than one, a sentence for each strategy on its most devices."""
     found = []
     for strategy in dict.fromkeys(each.row.point.strategy for each in times):
-        family = sorted((each for each in times if each.row.point.strategy == strategy), key=_count)
+        family = sorted((each for each in times if each.row.point.strategy == strategy), key=_device_count)
         many = family[-1]
-        ones = [each for each in family if _count(each) == 1 and each.row.point.arm == many.row.point.arm]
-        if ones and _count(many) > 1:
+        ones = [each for each in family if _device_count(each) == 1 and each.row.point.arm == many.row.point.arm]
+        if ones and _device_count(many) > 1:
             found.append(_sentence(ones[0], many))
     return found
 
 
-def _count(each: TokenTime) -> int:
+def _device_count(each: TokenTime) -> int:
     return each.row.point.devices
 
 
 def _sentence(one: TokenTime, many: TokenTime) -> str:
-    point, count = many.row.point, _count(many)
+    """Why several devices generate a token faster or slower than one."""
+    point, count = many.row.point, _device_count(many)
     who = f"{_WORDS.get(count, count)} devices"
     faster = paired_ratio.ratio(one.row, many.row)
     ratio = faster.value if faster.known else one.token_s.value / many.token_s.value
     slower = ratio < 1
     if point.fact("tensor") <= 1:
         read = point.fact("weight_bytes")
-        verdict = f"{who} are {'slower than one' if slower else f'{ratio:.2f} times as fast as one'}"
         share = many.parts[READ_WEIGHTS].value / many.token_s.value
-        return (
-            f"{verdict} with the requests shared out: each still reads all {scaled(read, 'B')} of the weights, which "
-            f"take {100 * share:.0f} % of a token's time."
+        return COMPARED["shared out"].format(
+            who=who,
+            faster="slower than one" if slower else f"{ratio:.2f} times as fast as one",
+            size=scaled(read, "B"),
+            percent=100 * share,
         )
     layers, message = int(point.fact("layers")), scaled(point.fact("message_bytes"), "B")
     sums = 2 * layers
     each = (many.parts[LATENCY].value + many.parts[BYTES].value) / (sums + 1)
     saved = (one.parts[READ_WEIGHTS].value - many.parts[READ_WEIGHTS].value) / sums
-    sent = f"each of the 2 x {layers} all-reduces of {message} takes {seconds(each)}"
-    if slower:
-        gain = (
-            f"the weights that each saves only {seconds(saved)}" if saved > 0 else "splitting the weights saves nothing"
-        )
-        grown = {name: part.value - one.parts.get(name, _NOTHING).value for name, part in many.parts.items()}
-        most = max(grown, key=lambda name: grown[name])
-        # Where devices disturb each other, messages may not be the reason.
-        if grown[LATENCY] + grown[BYTES] >= grown[most]:
-            return f"{who} are slower than one because {sent}, and {gain}."
-        cause = f"what grows most is the part {most}, by {seconds(grown[most])}"
-        return f"{who} are slower than one although {sent}, and {gain}: {cause}."
-    gain = f"the weights that each saves {seconds(max(saved, 0.0))}"
-    return f"{who} are {ratio:.2f} times as fast as one: {sent}, and {gain}."
+    sent = COMPARED["sent"].format(layers=layers, message=message, each=seconds(each))
+    if not slower:
+        gain = COMPARED["saves"].format(saved=seconds(max(saved, 0.0)))
+        return COMPARED["faster"].format(who=who, ratio=ratio, sent=sent, gain=gain)
+    gain = COMPARED["saves only" if saved > 0 else "saves nothing"].format(saved=seconds(max(saved, 0.0)))
+    grown = {name: part.value - one.parts.get(name, _NOTHING).value for name, part in many.parts.items()}
+    most = max(grown, key=lambda name: grown[name])
+    # Where devices disturb each other, messages may not be the reason.
+    kind = "because" if grown[LATENCY] + grown[BYTES] >= grown[most] else "other"
+    return COMPARED[kind].format(who=who, sent=sent, gain=gain, part=IN_WORDS[most], by=seconds(grown[most]))
 
 
-def sentences(rows_: Sequence[Row], times: Sequence[TokenTime]) -> list[str]:
-    """What was run, and the law of time in batch and context."""
+def sentences(rows_: Sequence[Row], times: Sequence[TokenTime], cache_bytes: int | None) -> list[str]:
+    """What was run, and the law of time in batch and context. cache_bytes: the processor's; None: unknown."""
     known = [row for row in rows_ if row.point.record is not None]
     if not known:
         return []
@@ -290,32 +348,31 @@ def sentences(rows_: Sequence[Row], times: Sequence[TokenTime]) -> list[str]:
         f"{r.point.levers.get('weights')} weights, {r.point.levers.get('cache')} cache" for r in known
     )
     described = [
-        "A static batch: all requests have the same length, and there is no scheduler. TTFT is the time of one prompt "
-        f"of {first.fact('input'):.0f} tokens, TPOT that of each of the next {first.fact('output'):.0f} tokens in a "
-        f"cache of {first.fact('context'):.0f} places: (t_last - t_first) / (n - 1) of blocks of steps, each started "
-        "by the host. A scan generates several tokens in one program.",
-        f"Attention: {', '.join(_kernel(name) for name in kernels)}. Formats: {'; '.join(formats)}.",
+        "A static batch: all requests have the same length, and there is no scheduler.",
+        f"TTFT is the time of one prompt of {first.fact('input'):.0f} tokens. TPOT is the time of each of the next "
+        f"{first.fact('output'):.0f} tokens with a cache of {first.fact('context'):.0f} places, where the host starts "
+        "every step. In a scan, one program generates several tokens.",
+        f"Attention: {', '.join(_kernel_phrase(name) for name in kernels)}. Formats: {'; '.join(formats)}.",
     ]
-    return [*described, *_bandwidth(known), *(law.sentence for law in laws(rows_))]
+    return [*described, *_above_triad(known, cache_bytes), *(law.sentence for law in laws(rows_))]
 
 
-def _kernel(name: str) -> str:
-    if name == "pallas":
-        return "the decode kernel of jax.experimental.pallas.ops"
-    return f"jax.nn.dot_product_attention with the lengths of the keys ({name})"
+def _kernel_phrase(name: str) -> str:
+    return KERNELS.get(name, KERNELS[""]).format(name=name)
 
 
-def _bandwidth(known: Sequence[Row]) -> list[str]:
-    found = []
+def _above_triad(known: Sequence[Row], cache_bytes: int | None) -> list[str]:
+    """On rows that surely read faster than a triad reads memory; [] if there are none. The table has all rates."""
+    found: dict[bool, list[str]] = {}
     for row in known:
-        rate, share = row.explained.get("decode_bytes_per_s"), row.explained.get("triad_share")
-        if rate is None or share is None or not share.known:
+        share = row.derived.get("triad_share")
+        if share is None or not share.known or not (share.has_interval and share.lo > CACHED):
             continue
-        read = scaled(row.point.fact("weight_bytes") + row.point.fact("cache_bytes"), "B")
-        cached = ": they lie in a cache of the processor" if share.value > 1.05 else ""
-        text = f"{row.point.point}: a device reads {read} of weights and cache at {per_second(rate.value)}"
-        found.append(f"{text}, {100 * share.value:.0f} % of the triad in the same rounds{cached}.")
-    return found
+        point = row.point
+        used = point.devices * (point.fact("weight_bytes") + point.fact("cache_bytes"))
+        fits = point.platform == "cpu" and cache_bytes is not None and used <= cache_bytes
+        found.setdefault(fits, []).append(row.point_id)
+    return [FASTER[fits].format(points=", ".join(points)) for fits, points in sorted(found.items())]
 
 
 def laws(rows_: Sequence[Row]) -> list[Law]:
@@ -328,6 +385,7 @@ def laws(rows_: Sequence[Row]) -> list[Law]:
 
 
 def _law(strategy: str, count: int, family: Sequence[Row]) -> Law | None:
+    """The fit of step time over batch and context; None with too few rows or several formats."""
     others = {
         tuple(v for n, v in sorted(r.point.levers.items()) if n not in (BATCH.name, CONTEXT.name)) for r in family
     }

@@ -16,6 +16,13 @@ from jaxbench.records.power import DevicePower, named
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 from jaxbench.statistics.timing import Timing, wall_s
 
+SLOWED = "{slowed} of {blocks} timed blocks were slowed by heat, hardware or a low clock."
+SLOWED_MOST = (
+    "{slowed} of {blocks} timed blocks were slowed, most of them of {name}: {reasons}. They are marked and count in "
+    "every number."
+)
+LOW_CLOCK = "a clock below 75 % of the default"
+
 
 @dataclass(frozen=True, kw_only=True)
 class PowerUse:
@@ -28,6 +35,8 @@ class PowerUse:
       blocks: with readings. slowed: those in which heat or hardware, or a clock below 75 % of the default, slowed a
         device. reasons: what lowered clocks, with the number of blocks.
       source: "GPU" or "processor packages".
+      draws: joules per step in each draw; those of all points of a run are of the same rounds. rounds: with a known
+        energy.
     """
 
     joules_per_step: Estimate = UNKNOWN
@@ -39,6 +48,8 @@ class PowerUse:
     slowed: int = 0
     reasons: tuple[tuple[str, int], ...] = ()
     source: str = ""
+    draws: Sequence[float] | np.ndarray = ()
+    rounds: int = 0
 
     @property
     def known(self) -> bool:
@@ -57,7 +68,7 @@ def of_point(point: MeasuredPoint, timing: Timing) -> PowerUse:
     per_round = np.array([_joules(each) / steps_timed(each) for each in point.rounds])
     known = [at for at, joules in enumerate(per_round) if math.isfinite(joules)]
     # A round without an answer of its counter is left out; it says nothing about the others.
-    per_step = _estimate(timing, per_round, known, point) if known else UNKNOWN
+    per_step, draws = _estimate(timing, per_round, known, point) if known else (UNKNOWN, np.empty(0))
     seconds = sum(wall_s(point.rounds[at]) for at in known)
     joules = sum(_joules(point.rounds[at]) for at in known)
     return PowerUse(
@@ -70,14 +81,22 @@ def of_point(point: MeasuredPoint, timing: Timing) -> PowerUse:
         slowed=sum(any(device.slowed for device in block) for block in blocks),
         reasons=tuple(counted.most_common()),
         source="GPU" if any(gpus) else "processor packages",
+        draws=draws,
+        rounds=len(known),
     )
 
 
 def efficiency(base: PowerUse, use: PowerUse, work: float) -> Estimate:
-    """E(1)/E(n): the energy of the base for the same work over that of the point. work: of a step over the base's."""
+    """E(1)/E(n): the energy of the base for the same work over that of the point. work: of a step over the base's.
+
+    Both have the same draws of rounds, so what they share cancels in each draw.
+    """
     if not (base.joules_per_step.known and use.joules_per_step.known) or not use.joules_per_step.value:
         return UNKNOWN
-    return Estimate(value=work * base.joules_per_step.value / use.joules_per_step.value)
+    value = work * base.joules_per_step.value / use.joules_per_step.value
+    with np.errstate(divide="ignore", invalid="ignore"):  # a draw of counters that have not moved has no ratio
+        draws = work * np.asarray(base.draws) / np.asarray(use.draws)
+    return estimate(value, draws, rounds=min(base.rounds, use.rounds))
 
 
 def clock_of(rounds: Iterable[RoundRecord]) -> float:
@@ -93,7 +112,7 @@ def steps_timed(about: RoundRecord) -> int:
 def headlines(points: Sequence[tuple[str, PowerUse]]) -> list[str]:
     """How many blocks were slowed, because every other number has them in it; [] if none was."""
     slowed, blocks = (sum(getattr(use, name) for _, use in points) for name in ("slowed", "blocks"))
-    return [f"{slowed} of {blocks} timed blocks were slowed by heat, hardware or a low clock."] if slowed else []
+    return [SLOWED.format(slowed=slowed, blocks=blocks)] if slowed else []
 
 
 def sentences(points: Sequence[tuple[str, PowerUse]]) -> list[str]:
@@ -103,18 +122,18 @@ def sentences(points: Sequence[tuple[str, PowerUse]]) -> list[str]:
         return []
     blocks, all_ = sum(use.slowed for _, use in slowed), sum(use.blocks for _, use in points)
     name, worst = max(slowed, key=lambda each: each[1].slowed / each[1].blocks)
-    reasons = ", ".join(text for text, _ in worst.reasons) or "a clock below 75 % of the default"
-    return [
-        f"{blocks} of {all_} timed blocks were slowed, most of them of {name}: {reasons}. They are marked and count in "
-        "every number."
-    ]
+    reasons = ", ".join(text for text, _ in worst.reasons) or LOW_CLOCK
+    return [SLOWED_MOST.format(slowed=blocks, blocks=all_, name=name, reasons=reasons)]
 
 
-def _estimate(timing: Timing, per_round: np.ndarray, known: list[int], point: MeasuredPoint) -> Estimate:
+def _estimate(
+    timing: Timing, per_round: np.ndarray, known: list[int], point: MeasuredPoint
+) -> tuple[Estimate, np.ndarray]:
+    """(the mean over rounds with known energy, with its interval; its draws)."""
     units = [point.units[at] for at in known]
-    value, drawn = timing.draws.centre(per_round[known], np.arange(len(units)), units, signed=True)
-    differing = timing.draws.differing(f"energy of {point.point}", units)
-    return estimate(value, drawn * differing, rounds=len(units))
+    value, drawn = timing.resampling.centre(per_round[known], np.arange(len(units)), units, signed=True)
+    differing = timing.resampling.differing(f"energy of {point.point}", units)
+    return estimate(value, drawn * differing, rounds=len(units)), drawn * differing
 
 
 def _joules(about: RoundRecord) -> float:
@@ -137,5 +156,6 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 
 def _mean(values: Iterable[float | None]) -> float:
+    """The mean of the known values; NaN without any."""
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known else math.nan

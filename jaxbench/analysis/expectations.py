@@ -37,6 +37,7 @@ _CLOCKS = "Two clocks agree: one more step takes as long as the reported step ti
 _EFFICIENCY = "No speed-up is above the ideal: no efficiency has its whole confidence interval above 105 %."
 _PROFILE = "In a trace, the op categories and the idle time add up to the wall time, and the devices are busy."
 UNIT = "cases"
+NOTHING = "nothing that could be judged was measured."
 _CASES_RUN = "Every kernel, transfer and collective that fits runs to the end."
 _CASES_RIGHT = "Every result is correct."
 _CASES_GATED = "No number is impossible: the clocks agree, and nothing is faster than the hardware's peaks allow."
@@ -68,7 +69,7 @@ def of_training(rows: Sequence[Row]) -> list[Item]:
 def of_scaling(rows: Sequence[Row]) -> list[Item]:
     """The expectations that the speeds are plausible."""
     timed = [row for row in rows if row.timing.step_s.known]
-    wrong = [f"{row.point.point}: {row.timing.clock_note}" for row in timed if row.timing.clock_note]
+    wrong = [f"{row.point_id}: {row.timing.clock_note}" for row in timed if row.timing.clock_note]
     return [item(_CLOCKS, len(timed), wrong), _efficiency(rows)]
 
 
@@ -110,7 +111,7 @@ def item(
     """An expectation about `judged` programs. wrong: a sentence for each violation. unknown: one for each program that
     could not be judged."""
     if not judged:
-        return _unknown(expected, "nothing that could be judged was measured.")
+        return _unknown(expected, NOTHING)
     why = (*wrong, *unknown)
     # A program may have several violations, so there may be more sentences than programs.
     right, agrees = max(0, judged - len(why)), NO if wrong else CANNOT_TELL if unknown else YES
@@ -119,12 +120,13 @@ def item(
 
 
 def _unknown(expected: str, why: str) -> Item:
+    """An expectation that cannot be judged, with the reason."""
     return Item(expected=expected, found="not known", agrees=CANNOT_TELL, judged=0, why=(why,))
 
 
 def _verdicts(rows: Sequence[Row]) -> list[Item]:
     """One item for each kind of check that any point has. The first three are always there: every point needs them."""
-    checks = [(row.point.point, check) for row in rows if row.point.record for check in row.point.checks]
+    checks = [(row.point_id, check) for row in rows if row.point.record for check in row.point.checks]
     alone = bool(rows) and all(row.point.devices == 1 for row in rows)
     names = dict.fromkeys([*list(_VERDICTS)[:3], *(check.name for _, check in checks)])
     items = []
@@ -147,23 +149,23 @@ def _efficiency(rows: Sequence[Row]) -> Item:
     """Judges points that are not oversubscribed, against their base. Without an interval nothing is proven."""
     known = [r for r in rows if r.base not in (None, r.point) and r.efficiency.known and not r.point.oversubscribed]
     judged = [row for row in known if row.efficiency.has_interval]
-    wrong = [f"{row.point.point}: efficiency {_percent(row)}" for row in judged if row.efficiency.lo > IDEAL]
+    wrong = [f"{row.point_id}: efficiency {_efficiency_interval(row)}" for row in judged if row.efficiency.lo > IDEAL]
     ends = {(r.point.strategy, r.point.scaling): r for r in judged}  # the last row of a family has the most devices
-    shown = [f"{r.point.scaling} on {r.point.devices} devices {_percent(r)}" for r in ends.values()]
+    shown = [f"{r.point.scaling} on {r.point.devices} devices {_efficiency_interval(r)}" for r in ends.values()]
     if not judged:
         why = "no interval: too few rounds" if known else "efficiency needs two device counts without oversubscription"
         return _unknown(_EFFICIENCY, f"{why}.")
     return item(_EFFICIENCY, len(judged), wrong, ", ".join(shown))
 
 
-def _percent(row: Row) -> str:
+def _efficiency_interval(row: Row) -> str:
     value = row.efficiency
     return f"{100 * value.value:.0f} % [{100 * value.lo:.0f}, {100 * value.hi:.0f}]"
 
 
 def of_profile(rows: Sequence[Row]) -> Item:
     """The expectation that the times in the traces add up."""
-    traced = [(row.point.point, row.point.profile) for row in rows if row.point.profile is not None]
+    traced = [(row.point_id, row.point.profile) for row in rows if row.point.profile is not None]
     if not traced:
         return _unknown(_PROFILE, "no trace was recorded.")
     wrong, shown = [], []
@@ -179,9 +181,9 @@ def of_profile(rows: Sequence[Row]) -> Item:
 def of_cases(rows: Sequence[Row]) -> list[Item]:
     """Whether all rows were measured, are correct, and passed every gate."""
     checked = [row for row in rows if row.point.check_ok is not None]
-    wrong = [f"{row.point.point}: {row.point.reason}" for row in checked if row.point.check_ok is False]
+    wrong = [f"{row.point_id}: {row.point.reason}" for row in checked if row.point.check_ok is False]
     gated = [row for row in rows if row.gate and row.point.check_ok is not False]
-    refused = [f"{row.point.point}: {row.gate_reason}" for row in gated if row.gate == "refused"]
+    refused = [f"{row.point_id}: {row.gate_reason}" for row in gated if row.gate == "refused"]
     return [
         complete(_CASES_RUN, [row.point for row in rows], unit=UNIT),
         item(_CASES_RIGHT, len(checked), wrong, unit=UNIT),
@@ -210,7 +212,7 @@ def of_peak(rows: Sequence[Row], manifest: Manifest) -> Item:
         # The fastest of many products is fast by chance, too, so the lower end of its interval must be above the peak.
         lower = best.flop_per_s.lo if best.flop_per_s.has_interval else best.flop_per_s.value
         if lower > roofline.SLACK["catalogue"] * peak.flop.rate:
-            wrong.append(f"{best.point.point}: {shown[-1]}")
+            wrong.append(f"{best.point_id}: {shown[-1]}")
     agrees = NO if wrong else YES if known else CANNOT_TELL
     why = tuple(wrong) if known else (f"the catalogue has no peak for '{kind}'.",)
     found = "; ".join(shown) or "nothing was measured"

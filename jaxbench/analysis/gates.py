@@ -71,6 +71,50 @@ NOT_ABOVE_IDEAL = "efficiency not above ideal"
 # A larger efficiency is refused, because n devices do at most the work of n. A smaller per-device batch that fits in a
 # cache can exceed it, but then the number describes the slow base and not the scaling.
 ABOVE_IDEAL = 1.05
+# Why a gate refused a row, cannot tell, or has a remark, with the numbers that decided.
+REASONS = {
+    "another collective": "the compiler used {used} instead of {named}",
+    "not waited for": "the calls were not waited for: {clocks}",
+    "work removed": "an iteration takes {percent:.2g} % of the time of a call, its work was removed or hoisted, or the "
+    "calls wait for something else: {clocks}",
+    "loop too short": "unknown: the loop is too short to be timed ({clocks})",
+    "launch-bound": "launch-bound: {percent:.0f} % of the time per call is launch overhead ({clocks})",
+    "two clocks": "a call takes {call}, an iteration of the loop {iteration}",
+    "one clock": "unknown: there is no second clock",
+    "a latency": "a latency has one clock",
+    "blocks": "one more call costs {percent:.0f} % of the time per call (blocks of K and 2 K calls)",
+    "above peak": "{rate} is {percent:.0f} % of {limit}: {so}",
+    "below roofline": "a call takes {took}, its {work} need {needed}",
+    "no peak": "no catalogued or measured peak: {why}",
+    "no work": "it states neither FLOPs nor bytes",
+    "negative iteration": "an iteration of the loop takes {value} s",
+    "negative call": "one more call takes {value} s",
+    "negative rate": "{value} {unit}",
+    "FLOPs not counted": "unknown: the compiler cannot count its FLOPs",
+    "FLOPs missing": "{stated:.3g} FLOPs by formula, but the compiled program has {counted:.3g}",
+    "FLOPs skipped": "a branch of the model may skip {percent:.0f} % of its FLOPs in a step",
+    "FLOPs of a part": "unknown: the formula is of a whole step",
+    "FLOPs of a library": "unknown: the program calls a library without a count of its FLOPs",
+    "no compile report": "unknown: there is no compile report",
+    "no inputs": "unknown: there is no record of its inputs",
+    "zeros": "every input value is zero",
+    "no result": "unknown: there is no record of its result",
+    "wrong values": "{count} values are wrong",
+    "not known": "the expected result is not known",
+    "above the catalogue": "{percent:.0f} % of the {peak} is impossible",
+    "above a product": "{share}: {so}",
+    "uncertain product": "cannot tell, because {why}: {share}",
+    "interval reaches": "the interval of this share reaches possible values",
+    "no faster than a block": "the step is not faster than the product's best block",
+    "product disturbed": "the product was disturbed ({why})",
+    "above ideal": "{percent:.0f} %: its base is slow (its whole batch does not fit in a cache, or another program "
+    "disturbed it), or one of the two times is wrong",
+    # Causes of a contended round.
+    SLOW_CORE: "{who} was {amount:.1f} times slower than at its best (another tenant of its core, or a lower clock)",
+    STARVED: "{who} ran for only {percent:.0f} % of the time",
+    QUOTA: "{who} stopped it for {percent:.0f} % of its CPUs' time",
+    TAKEN: "{who} took {percent:.0f} % of its CPUs",
+}
 FAR = 2.0  # certain only above this many times a peak from another day, because the machine may have been busy then
 
 
@@ -113,15 +157,7 @@ class Cause:
 
     @property
     def clause(self) -> str:
-        if self.kind == SLOW_CORE:  # no counter of the kernel shows why
-            slow = f"{self.who} was {self.amount:.1f} times slower than at its best"
-            return f"{slow} (another tenant of its core, or a lower clock)"
-        share = f"{100 * self.amount:.0f} %"
-        if self.kind == STARVED:
-            return f"{self.who} ran for only {share} of the time"
-        if self.kind == QUOTA:
-            return f"{self.who} stopped it for {share} of its CPUs' time"
-        return f"{self.who} took {share} of its CPUs"
+        return REASONS[self.kind].format(who=self.who, amount=self.amount, percent=100 * self.amount)
 
 
 def cause(point: MeasuredPoint, record: RoundRecord) -> Cause | None:
@@ -170,6 +206,21 @@ class Gate:
     # measurement from another time. Then the run is wrong, and its exit code says so.
     certain: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        passed: bool | None,
+        cause: str,
+        *,
+        launch_bound: bool = False,
+        certain: bool = False,
+        **facts: object,
+    ) -> Gate:
+        """With one of the REASONS. facts: what it names."""
+        reason = REASONS[cause].format(**facts)
+        return cls(name=name, passed=passed, reason=reason, launch_bound=launch_bound, certain=certain)
+
 
 def impossible(gates: tuple[Gate, ...]) -> tuple[Gate, ...]:
     """The gates that refused for a reason that noise cannot cause."""
@@ -209,7 +260,7 @@ def itself(point: MeasuredPoint) -> Gate:
     kinds = point.case.collectives if point.case is not None else ()
     if point.family != "collective" or not kinds or kinds == (point.impl,):  # (): an older record, which does not say
         return Gate(name=ITSELF, passed=True)
-    return Gate(name=ITSELF, passed=False, reason=f"the compiler used {' and '.join(kinds)} instead of {point.impl}")
+    return Gate.of(ITSELF, False, "another collective", used=" and ".join(kinds), named=point.impl)
 
 
 def two_clocks(point: MeasuredPoint, timing: Timing, loop: LoopTime) -> Gate:
@@ -223,24 +274,22 @@ def two_clocks(point: MeasuredPoint, timing: Timing, loop: LoopTime) -> Gate:
     call_s, iteration_s, launch_s = timing.step_s.value, loop.iteration_s.value, _launch_s(point)
     # Both limits compare a whole interval, so noise alone refuses no row.
     lo, hi = _ends(loop.ratio)
-    text = f"a call takes {seconds(call_s)}, an iteration of the loop {seconds(iteration_s)}"
+    text = REASONS["two clocks"].format(call=seconds(call_s), iteration=seconds(iteration_s))
     launches = ITERATION_LAUNCHES.get(point.platform, ITERATION_LAUNCHES_ELSEWHERE)
     tolerance = max(CROWDED if point.oversubscribed else 1.0, 1.0 if loop.ratio.has_interval else FEW_ROUNDS)
     # Beyond the ratio and beyond the launches: for tiny work the ratio is large, and for large work a few launches are.
     if lo > LOOP_SLOWER * tolerance and (lo - 1) * call_s > launches * launch_s:
-        return Gate(name=TWO_CLOCKS, passed=False, reason=f"the calls were not waited for: {text}")
+        return Gate.of(TWO_CLOCKS, False, "not waited for", clocks=text)
     lower_limit = LOOP_FASTER_TOGETHER if point.family == "collective" else LOOP_FASTER
     if hi < lower_limit / tolerance and (1 - hi) * call_s > CALL_LAUNCHES * launch_s:
-        part = f"an iteration takes {100 * max(0.0, loop.ratio.value):.2g} % of the time of a call"
-        why = "its work was removed or hoisted, or the calls wait for something else"
-        return Gate(name=TWO_CLOCKS, passed=False, reason=f"{part}, {why}: {text}")
+        return Gate.of(TWO_CLOCKS, False, "work removed", percent=100 * max(0.0, loop.ratio.value), clocks=text)
     # Nothing is refused here: a loop of tiny work can end up within the noise of its own launch.
     if min(loop.iteration_s.value, _ends(loop.iteration_s)[0]) <= 0:
-        return Gate(name=TWO_CLOCKS, passed=None, reason=f"unknown: the loop is too short to be timed ({text})")
+        return Gate.of(TWO_CLOCKS, None, "loop too short", clocks=text)
     # The row passes, but its rate describes the launch. Figures of bandwidth put it on no line.
     if hi < LOOP_FASTER:
-        part = f"launch-bound: {100 * (1 - loop.ratio.value):.0f} % of the time per call is launch overhead"
-        return Gate(name=TWO_CLOCKS, passed=True, reason=f"{part} ({text})", launch_bound=True)
+        overhead = 100 * (1 - loop.ratio.value)
+        return Gate.of(TWO_CLOCKS, True, "launch-bound", percent=overhead, clocks=text, launch_bound=True)
     return Gate(name=TWO_CLOCKS, passed=True, reason=text)
 
 
@@ -251,13 +300,13 @@ def blocks(point: MeasuredPoint, ratio: Estimate) -> Gate:
     more often. So a slope that is too high is certain only if no round was contended.
     """
     if not ratio.known:
-        return Gate(name=TWO_CLOCKS, passed=None, reason="unknown: there is no second clock")
+        return Gate.of(TWO_CLOCKS, None, "one clock")
     lo, hi = _ends(ratio)
     tolerance = 1.0 if ratio.has_interval else FEW_ROUNDS
-    text = f"one more call costs {100 * ratio.value:.0f} % of the time per call (blocks of K and 2 K calls)"
     passed = BLOCKS_FASTER / tolerance <= hi and lo <= BLOCKS_SLOWER * tolerance
     quiet = not any(why_contended(point, record) for record in point.rounds)
-    return Gate(name=TWO_CLOCKS, passed=passed, reason=text, certain=ratio.has_interval and (quiet or lo <= 1))
+    certain = ratio.has_interval and (quiet or lo <= 1)
+    return Gate.of(TWO_CLOCKS, passed, "blocks", percent=100 * ratio.value, certain=certain)
 
 
 def _launch_s(point: MeasuredPoint) -> float:
@@ -276,8 +325,12 @@ def below_peak(demands: tuple[Demand, ...]) -> Gate:
     if not above:
         return _unless_unknown(BELOW_PEAK, demands)
     reasons = [
-        f"{d.shown(d.rate.value)} is {100 * d.rate.value / d.limit.rate:.0f} % of {d.limit.text}: "
-        f"{'impossible' if d.limit.source == 'catalogue' else CONTRADICTION}"
+        REASONS["above peak"].format(
+            rate=d.shown(d.rate.value),
+            percent=100 * d.rate.value / d.limit.rate,
+            limit=d.limit.text,
+            so="impossible" if d.limit.source == "catalogue" else CONTRADICTION,
+        )
         for d in above
     ]
     # A measured peak may be from a slow day, so only a catalogued one makes the row impossible.
@@ -293,16 +346,16 @@ def roofline(step_s: Estimate, demands: tuple[Demand, ...]) -> Gate:
     if binding is not None and _ends(step_s)[1] < needed_s:
         what = quantities.operations(binding.dtype).removesuffix("/s") + "s" if binding.unit == FLOP else "bytes"
         work = f"{binding.amount:.3g} {what}"
-        reason = f"a call takes {seconds(step_s.value)}, its {work} need {seconds(binding.least_s)}"
-        return Gate(name=ROOFLINE, passed=False, reason=reason)
+        took, needed = seconds(step_s.value), seconds(binding.least_s)
+        return Gate.of(ROOFLINE, False, "below roofline", took=took, work=work, needed=needed)
     return _unless_unknown(ROOFLINE, demands)
 
 
 def _unless_unknown(name: str, demands: tuple[Demand, ...]) -> Gate:
     if any(d.limit.known for d in demands):
         return Gate(name=name, passed=True)
-    why = "; ".join(dict.fromkeys(d.limit.text for d in demands)) or "it states neither FLOPs nor bytes"
-    return Gate(name=name, passed=None, reason=f"no catalogued or measured peak: {why}")
+    why = "; ".join(dict.fromkeys(d.limit.text for d in demands)) or REASONS["no work"]
+    return Gate.of(name, None, "no peak", why=why)
 
 
 def positive(point: MeasuredPoint, timing: Timing, loop: LoopTime, demands: tuple[Demand, ...]) -> Gate:
@@ -313,10 +366,12 @@ def positive(point: MeasuredPoint, timing: Timing, loop: LoopTime, demands: tupl
     """
     wrong = []
     if loop.iteration_s.known and _ends(loop.iteration_s)[1] < -NOTHING * _launch_s(point):
-        wrong.append(f"an iteration of the loop takes {digits(loop.iteration_s.value)} s")
+        wrong.append(REASONS["negative iteration"].format(value=digits(loop.iteration_s.value)))
     if timing.clock_ratio.known and _ends(timing.clock_ratio)[1] <= 0:
-        wrong.append(f"one more call takes {digits(timing.clock_ratio.value * timing.step_s.value)} s")
-    wrong += [f"{digits(d.rate.value)} {d.unit}" for d in demands if d.rate.value <= 0]
+        slope_s = timing.clock_ratio.value * timing.step_s.value
+        wrong.append(REASONS["negative call"].format(value=digits(slope_s)))
+    rates = [d for d in demands if d.rate.value <= 0]
+    wrong += [REASONS["negative rate"].format(value=digits(d.rate.value), unit=d.unit) for d in rates]
     return Gate(name=POSITIVE, passed=not wrong, reason="; ".join(wrong))
 
 
@@ -344,33 +399,35 @@ def flops_done(stated: float, counted: float | None) -> Gate:
     if not stated:  # such as a copy: it claims none
         return Gate(name=FLOPS_DONE, passed=True)
     if counted is None:
-        return Gate(name=FLOPS_DONE, passed=None, reason="unknown: the compiler cannot count its FLOPs")
+        return Gate.of(FLOPS_DONE, None, "FLOPs not counted")
     if stated <= OVERSTATED * counted:
         return Gate(name=FLOPS_DONE, passed=True)
-    text = f"{stated:.3g} FLOPs by formula, but the compiled program has {counted:.3g}"
-    return Gate(name=FLOPS_DONE, passed=False, reason=text, certain=True)  # counts have no noise
+    # Counts have no noise.
+    return Gate.of(FLOPS_DONE, False, "FLOPs missing", stated=stated, counted=counted, certain=True)
 
 
 def inputs(point: MeasuredPoint) -> Gate:
     """Not all inputs are zero. Zeros hide wrong results, and they multiply faster on hardware with a power limit."""
     if point.case is None:
-        return Gate(name=INPUTS, passed=None, reason="unknown: there is no record of its inputs")
+        return Gate.of(INPUTS, None, "no inputs")
     # A single value may be zero by chance.
     all_zero = point.case.zeros >= 1 and (point.elements or 0) != 1
-    return Gate(name=INPUTS, passed=not all_zero, reason="every input value is zero" if all_zero else "")
+    return Gate.of(INPUTS, False, "zeros") if all_zero else Gate(name=INPUTS, passed=True)
 
 
 def right(point: MeasuredPoint) -> Gate:
     """The result of the timed program equals the expected result."""
     record = point.case
     if record is None:
-        return Gate(name=RIGHT, passed=None, reason="unknown: there is no record of its result")
+        return Gate.of(RIGHT, None, "no result")
     checks = [v for v in record.checks if v.name != HOST]  # that one is the question of `by_itself`
     failed = [v.reason for v in checks if not v.ok]
     if record.wrong or failed:
-        return Gate(name=RIGHT, passed=False, reason="; ".join(failed) or f"{record.wrong} values are wrong")
+        if failed:
+            return Gate(name=RIGHT, passed=False, reason="; ".join(failed))
+        return Gate.of(RIGHT, False, "wrong values", count=record.wrong)
     if record.wrong is None:
-        reason = "; ".join(v.reason for v in checks) or "the expected result is not known"
+        reason = "; ".join(v.reason for v in checks) or REASONS["not known"]
         return Gate(name=RIGHT, passed=None, reason=reason)
     return Gate(name=RIGHT, passed=True)
 
@@ -394,7 +451,7 @@ def step_gates(point: MeasuredPoint, timing: Timing, use: Utilisation) -> tuple[
 def step_two_clocks(point: MeasuredPoint, timing: Timing) -> Gate:
     """As for a case. A latency has no second clock: it includes the launch and the fence, which cancel in a slope."""
     if PART.of(point.levers) == "inference":
-        return Gate(name=TWO_CLOCKS, passed=None, reason="a latency has one clock")
+        return Gate.of(TWO_CLOCKS, None, "a latency")
     return blocks(point, timing.clock_ratio)
 
 
@@ -404,17 +461,17 @@ def step_below_peak(step_s: Estimate, use: Utilisation) -> Gate:
     if math.isfinite(use.mfu):
         if use.mfu * slowest <= SLACK["catalogue"]:
             return Gate(name=BELOW_PEAK, passed=True)
-        text = f"{100 * use.mfu:.0f} % of the {use.peak} is impossible"
-        return Gate(name=BELOW_PEAK, passed=False, reason=text, certain=step_s.has_interval)
+        certain, percent = step_s.has_interval, 100 * use.mfu
+        return Gate.of(BELOW_PEAK, False, "above the catalogue", percent=percent, peak=use.peak, certain=certain)
     if math.isfinite(use.measured_peak_share):
         if use.measured_peak_share * slowest <= use.measured_slack:
             return Gate(name=BELOW_PEAK, passed=True)
         if why := _uncertain_product(use, slowest):
-            return Gate(name=BELOW_PEAK, passed=None, reason=f"cannot tell, because {why}: {use.measured_note}")
+            return Gate.of(BELOW_PEAK, None, "uncertain product", why=why, share=use.measured_note)
         wrong = "one of the two is wrong" if use.product_share.known else CONTRADICTION
         far = use.measured_peak_share * slowest > FAR * use.measured_slack
         certain = step_s.has_interval and (far or use.product_share.known)  # a product of the same rounds is certain
-        return Gate(name=BELOW_PEAK, passed=False, reason=f"{use.measured_note}: {wrong}", certain=certain)
+        return Gate.of(BELOW_PEAK, False, "above a product", share=use.measured_note, so=wrong, certain=certain)
     return Gate(name=BELOW_PEAK, passed=None, reason=use.note)
 
 
@@ -427,10 +484,10 @@ def _uncertain_product(use: Utilisation, slowest: float) -> str:
     if not share.known:
         return ""
     if _ends(share)[0] <= limit:
-        return "the interval of this share reaches possible values"
+        return REASONS["interval reaches"]
     if use.best_share * slowest <= limit:
-        return "the step is not faster than the product's best block"
-    return f"the product was disturbed ({use.product_disturbed})" if use.product_disturbed else ""
+        return REASONS["no faster than a block"]
+    return REASONS["product disturbed"].format(why=use.product_disturbed) if use.product_disturbed else ""
 
 
 def step_flops_done(point: MeasuredPoint) -> Gate:
@@ -440,9 +497,9 @@ def step_flops_done(point: MeasuredPoint) -> Gate:
     """
     record = point.record
     if record is None:
-        return Gate(name=FLOPS_DONE, passed=None, reason="unknown: there is no compile report")
+        return Gate.of(FLOPS_DONE, None, "no compile report")
     beyond = sum(record.facts.get(name, 0.0) for name in BEYOND)
-    stated = Stated(record.passport.flops_per_step, record.global_batch, record.devices, beyond)
+    stated = Stated(record.compile_report.flops_per_step, record.global_batch, record.devices, beyond)
     if (reason := stated.contradiction(record.work)) is not None:
         if reason:
             return Gate(name=FLOPS_DONE, passed=False, reason=reason, certain=True)  # counts have no noise
@@ -452,30 +509,25 @@ def step_flops_done(point: MeasuredPoint) -> Gate:
     least = record.facts.get("least_work", 1.0)
     if gate.passed is False or least >= 1 / OVERSTATED or PART.of(point.levers) != "step":
         return gate
-    text = f"a branch of the model may skip {100 * (1 - least):.0f} % of its FLOPs in a step"
-    return Gate(name=FLOPS_DONE, passed=False, reason=text)  # not certain: it may, and nothing shows that it did
+    # Not certain: it may, and nothing shows that it did.
+    return Gate.of(FLOPS_DONE, False, "FLOPs skipped", percent=100 * (1 - least))
 
 
 def _less_than_stated(point: MeasuredPoint, record: PointRecord) -> Gate:
     """The gate of a step with products that cannot all be counted, or of an older record."""
     if PART.of(point.levers) != "step":
-        return Gate(name=FLOPS_DONE, passed=None, reason="unknown: the formula is of a whole step")
-    passport = record.passport
+        return Gate.of(FLOPS_DONE, None, "FLOPs of a part")
+    compile_report = record.compile_report
     # The larger count: the compiler's own leaves out library calls, and the parsed one knows products only.
-    counts = (passport.product_flops_per_step, passport.compiler_flops_per_step)
+    counts = (compile_report.product_flops_per_step, compile_report.compiler_flops_per_step)
     # None: an opaque library call. XLA's own count on a GPU leaves such calls out, so a low one proves nothing there.
-    if counts[0] is None and record.platform != "cpu" and passport.flops_per_step > OVERSTATED * (counts[1] or 0):
-        reason = "unknown: the program calls a library without a count of its FLOPs"
-        return Gate(name=FLOPS_DONE, passed=None, reason=reason)
-    return flops_done(passport.flops_per_step, max((count for count in counts if count), default=None))
+    if counts[0] is None and record.platform != "cpu" and compile_report.flops_per_step > OVERSTATED * (counts[1] or 0):
+        return Gate.of(FLOPS_DONE, None, "FLOPs of a library")
+    return flops_done(compile_report.flops_per_step, max((count for count in counts if count), default=None))
 
 
 def not_above_ideal(efficiency: Estimate) -> Gate:
     """The interval of the efficiency is not entirely above ABOVE_IDEAL."""
     if not (efficiency.has_interval and efficiency.lo > ABOVE_IDEAL):
         return Gate(name=NOT_ABOVE_IDEAL, passed=True)
-    why = (
-        "its base is slow (its whole batch does not fit in a cache, or another program disturbed it), "
-        "or one of the two times is wrong"
-    )
-    return Gate(name=NOT_ABOVE_IDEAL, passed=False, reason=f"{100 * efficiency.value:.0f} %: {why}")
+    return Gate.of(NOT_ABOVE_IDEAL, False, "above ideal", percent=100 * efficiency.value)

@@ -31,6 +31,36 @@ WIDEST = 0.10  # the largest half width of an efficiency's interval in a headlin
 TAKEN = 0.10
 HOST = ("numpy", "scipy")  # factorisations are compared with these
 OP_BY_OP, FUSED = ("op_by_op",), ("fused", "jit")  # names of implementations
+# Why a run has no headline, with the numbers that decided.
+WHY_NOT = {
+    "too wide": "the efficiency of {point}, {efficiency}, is only known to ±{half:.0f} points, and a headline needs "
+    "±{widest:.0f}; {more}x as many rounds would give that (--config.measure.budget_s)",
+    "taken": "{who} took {percent:.0f} % of the CPU time of {point} while it was timed, so {efficiency} is the "
+    "efficiency of the rest; a headline allows {allowed:.0f} %",
+    "noisy": "the machine was too noisy: the A/A spread (same program measured twice) is up to {spread:.0f} %, and the "
+    "interval of {strategy}'s efficiency is ±{half:.0f} %",
+    "too short": "{right} of {count} points ran and match one device; a smoke run measures no speed: a confidence "
+    "interval needs {needed} rounds, and this run has {rounds}.",
+    "one count": "only one valid device count ({count}) was measured, and scaling needs two",
+    "no base": "no strategy has two valid device counts with a base that passed its checks",
+    "refused": "a gate refused {point}, {reason}",
+    "nothing": "nothing was measured",
+    "all refused": "all {count} measured rows were refused ({gates})",
+    "oversubscribed": "every {what} is oversubscribed: with more devices than cores, devices take turns",
+    "collectives": "no group of more than one device passed every gate",
+    "fusion": "no block was measured both op by op and fused",
+    "linalg": "no factorisation was measured both by jit and by NumPy or SciPy at the same size",
+    "no rate": "no row with a rate passed every gate",
+}
+NEXT_BATCH = "; a batch twice as large would {change} {percent:.0f} %"
+# How the fastest of several ways was found, once for all of them.
+APART = "Some rounds chose the fastest of all ways, and the others measured it."
+OPTIMISTIC = "The rounds that chose the fastest of all ways also measured it, so its number is probably optimistic."
+BEFORE, AT = ", {alpha} before the first byte (alpha)", ", {took} at {size}"  # the cost of a small payload
+A_A = (
+    "A/A spread, {strategy}: strong and weak scaling are the same program on {devices}, measured twice. The ratio of "
+    "their step times is {ratio}. Differences below {spread:.1f} % are noise here."
+)
 
 
 def headlines(
@@ -105,7 +135,7 @@ def _next_batch(row: Row) -> str:
     if twice is None or not twice.timing.step_s.known or twice.gate == "refused":
         return ""
     gain = 2 * row.timing.step_s.value / twice.timing.step_s.value - 1
-    return f"; a batch twice as large would {'gain' if gain >= 0 else 'lose'} {100 * abs(gain):.0f} %"
+    return NEXT_BATCH.format(change="gain" if gain >= 0 else "lose", percent=100 * abs(gain))
 
 
 def _sentence(largest: list[Row]) -> str:
@@ -131,10 +161,12 @@ def _too_wide(largest: list[Row]) -> str:
     for row in largest:
         half = row.efficiency.half_width
         if half > WIDEST:  # the half width falls with the square root of the rounds
-            return (
-                f"the efficiency of {row.point.point}, {percent(row.efficiency)}, is only known to ±{100 * half:.0f} "
-                f"points, and a headline needs ±{100 * WIDEST:.0f}; "
-                f"{math.ceil((half / WIDEST) ** 2)}x as many rounds would give that (--config.measure.budget_s)"
+            return WHY_NOT["too wide"].format(
+                point=row.point_id,
+                efficiency=percent(row.efficiency),
+                half=100 * half,
+                widest=100 * WIDEST,
+                more=math.ceil((half / WIDEST) ** 2),
             )
     return ""
 
@@ -145,10 +177,12 @@ def _taken(largest: list[Row]) -> str:
         point_load = load_of(row.point, row.point.rounds)  # of the rounds that count: the efficiency is theirs
         others, steal = (value if math.isfinite(value) else 0.0 for value in (point_load.others, point_load.steal))
         if others + steal > TAKEN:
-            who = "other processes" if others >= steal else "the hypervisor"
-            return (
-                f"{who} took {100 * max(others, steal):.0f} % of the CPU time of {row.point.point} while it was timed, "
-                f"so {percent(row.efficiency)} is the efficiency of the rest; a headline allows {100 * TAKEN:.0f} %"
+            return WHY_NOT["taken"].format(
+                who="other processes" if others >= steal else "the hypervisor",
+                percent=100 * max(others, steal),
+                point=row.point_id,
+                efficiency=percent(row.efficiency),
+                allowed=100 * TAKEN,
             )
     return ""
 
@@ -160,15 +194,14 @@ def _noisy(control: Control | None, largest: list[Row]) -> str:
     half = max(row.efficiency.half_width / row.efficiency.value for row in largest)  # relative, like the spread
     if control.aa_spread <= max(NOISE, DOUBT * half):
         return ""
-    return (
-        f"the machine was too noisy: the A/A spread (same program measured twice) is up to "
-        f"{100 * control.aa_spread:.0f} %, and the interval of {control.strategy}'s efficiency is ±{100 * half:.0f} %"
-    )
+    spread = 100 * control.aa_spread
+    return WHY_NOT["noisy"].format(spread=spread, strategy=control.strategy, half=100 * half)
 
 
 def _largest(rows: list[Row], strategy: str, scaling: str) -> Row | None:
+    """The row with the most devices that has a quotable efficiency over a quotable base."""
     family = [r for r in rows if (r.point.strategy, r.point.scaling) == (strategy, scaling) and r.quotable]
-    bases = {r.point.point for r in family}  # a base that is not quotable itself makes no quotable efficiency
+    bases = {r.point_id for r in family}  # a base that is not quotable itself makes no quotable efficiency
     compared = [
         r
         for r in family
@@ -185,10 +218,7 @@ def too_short(rows: Sequence[Row]) -> str:
     # With fewer rounds by its plan it is a smoke run. With fewer by accident it is partial, and `lacking` says so.
     points = [row.point for row in rows if row.point.status != "unsupported"]
     right = sum(point.status == "ok" and point.check_ok is True for point in points)
-    return (
-        f"{right} of {len(points)} points ran and match one device; a smoke run measures no speed: a confidence "
-        f"interval needs {MIN_ROUNDS} rounds, and this run has {asked}."
-    )
+    return WHY_NOT["too short"].format(right=right, count=len(points), needed=MIN_ROUNDS, rounds=asked)
 
 
 def lacking(rows: Sequence[Row]) -> str:
@@ -223,11 +253,9 @@ def _why_not(rows: list[Row], machine: Mapping[str, Any]) -> str:
     if why := lacking(rows):
         return why
     if refused := [r for r in rows if r.point.reportable and r.gate == "refused"]:
-        return f"a gate refused {refused[0].point.point}, {refused[0].gate_reason}"
+        return WHY_NOT["refused"].format(point=refused[0].point_id, reason=refused[0].gate_reason)
     counts = {r.point.devices for r in rows if r.quotable}
-    if len(counts) == 1:
-        return f"only one valid device count ({counts.pop()}) was measured, and scaling needs two"
-    return "no strategy has two valid device counts with a base that passed its checks"
+    return WHY_NOT["one count"].format(count=counts.pop()) if len(counts) == 1 else WHY_NOT["no base"]
 
 
 Groups = dict[tuple[object, ...], list[Row]]
@@ -261,6 +289,7 @@ def case_headlines(
 
 
 def _matmul(rows: list[Row]) -> list[str]:
+    """A sentence for each product and format: its best rate and its share of the peak."""
     sentences = []
     for (op, dtype, _, _), group in _groups(rows, "op", "dtype", "platform", "cores").items():
         best = paired_ratio.best(group, lambda row: row.point.flops)
@@ -362,7 +391,7 @@ def _collectives(rows: list[Row], fits: list[AlphaBetaFit]) -> list[str]:
         row = min(compared, key=lambda row: row.busbw.value)
         of_groups = f", the slowest of {len(compared)} groups" if len(compared) > 1 else ""
         rate = f"{interval(row.busbw, per_second)} of bus bandwidth at {payload(row.point.payload_bytes or 0)}"
-        fit = next((f for f in fits if not f.why_not and group_of(f.place) == group_of(row.point)), None)
+        fit = next((f for f in fits if not f.why_not and group_of(f.point) == group_of(row.point)), None)
         sentences.append(f"{op} {dtype} on {row.point.group}{of_groups}: {rate}{_small_payload(group, row, fit)}.")
     return sentences
 
@@ -370,15 +399,17 @@ def _collectives(rows: list[Row], fits: list[AlphaBetaFit]) -> list[str]:
 def _small_payload(rows: list[Row], shown: Row, fit: AlphaBetaFit | None) -> str:
     """The cost of a small payload in the group of `shown`: alpha, unless the line misses the times."""
     if fit is not None and not fit.poor:
-        return f", {interval(fit.alpha_s, seconds)} before the first byte (alpha)"
+        return BEFORE.format(alpha=interval(fit.alpha_s, seconds))
     group = [row for row in rows if group_of(row.point) == group_of(shown.point)]
     smallest = min(group, key=lambda row: row.point.payload_bytes or 0)
     if smallest is shown:  # its time is in the sentence already, as a bandwidth
         return ""
-    return f", {interval(smallest.timing.step_s, seconds)} at {payload(smallest.point.payload_bytes or 0)}"
+    size = payload(smallest.point.payload_bytes or 0)
+    return AT.format(took=interval(smallest.timing.step_s, seconds), size=size)
 
 
 def _curves(rows: list[Row], crossings: list[Crossing]) -> list[str]:
+    """Sentences on the best rate of each operation, and on where its implementations cross."""
     sentences = []
     for (op, dtype), group in _groups(rows, "op", "dtype").items():
         best = paired_ratio.best(group, lambda row: row.point.elements)
@@ -394,7 +425,7 @@ def _curves(rows: list[Row], crossings: list[Crossing]) -> list[str]:
 def _versus(rows: list[Row]) -> list[str]:
     """For each job: the implementation with the shortest time for the fewest rows, and the one with the highest rate
     for the most rows. They need not be the same."""
-    sentences = []
+    sentences, chosen = [], []
     for (op,), group in _groups([row for row in rows if row.point.elements], "op").items():
         few, many = (end(row.point.elements or 0 for row in group) for end in (min, max))
         ends = {
@@ -405,16 +436,19 @@ def _versus(rows: list[Row]) -> list[str]:
         words = []
         if few in ends:
             soonest = interval(ends[few].rate.under(few), seconds)
-            words.append(f"shortest time for {few:,} row{'s' * (few != 1)}: {soonest} ({_winner(ends[few])})")
+            words.append(f"shortest time for {few:,} row{'s' * (few != 1)}: {soonest} ({_winner_phrase(ends[few])})")
         if many in ends and many != few:
             most = interval(ends[many].rate, lambda value: scaled(value, "rows/s"))
-            words.append(f"highest rate: {most} with {many:,} rows at a time ({_winner(ends[many])})")
+            words.append(f"highest rate: {most} with {many:,} rows at a time ({_winner_phrase(ends[many])})")
         sentences += [f"{op}: {'; '.join(words)}."] if words else []
+        chosen += [best for best in ends.values() if best.note]
+    if chosen:
+        sentences.append(OPTIMISTIC if any(best.optimistic for best in chosen) else APART)
     return sentences
 
 
-def _winner(best: paired_ratio.Best[Row]) -> str:
-    return f"{best.row.point.impl} {_where(best.row)}{_note(best)}"
+def _winner_phrase(best: paired_ratio.Best[Row]) -> str:
+    return f"{best.row.point.impl} {_where(best.row)}"
 
 
 def _groups(rows: Iterable[Row], *names: str) -> Groups:
@@ -426,35 +460,31 @@ def _groups(rows: Iterable[Row], *names: str) -> Groups:
 
 
 def _where(row: Row) -> str:
+    """The cores or the device of a row: "on 2 cores", "on one NVIDIA H100"."""
     p = row.point
     return f"on {p.where}" if p.platform == "cpu" else f"on one {p.prepared.device_kind if p.prepared else p.platform}"
 
 
 def _note(best: paired_ratio.Best) -> str:
+    """How the best row was selected, as a clause that follows a comma."""
     return f", {best.note}" if best.note else ""
 
 
 def _why_no_case(view: str, rows: list[Row]) -> str:
     measured = [row for row in rows if row.timing.step_s.known]
     if not measured:
-        return "nothing was measured"
+        return WHY_NOT["nothing"]
     accepted = [row for row in measured if row.gate != "refused"]
     if not accepted:
         refusals = Counter(gate.name for row in measured for gate in row.gates if gate.passed is False)
         gates = ", ".join(f"'{name}' refused {count}" for name, count in refusals.most_common())
-        return f"all {len(measured)} measured rows were refused ({gates or measured[0].gate_reason})"
+        return WHY_NOT["all refused"].format(count=len(measured), gates=gates or measured[0].gate_reason)
     right = [row for row in accepted if row.point.status == "ok" and row.point.check_ok is True]
     if not right:
         return lacking(accepted)
     if all(row.point.oversubscribed for row in right):
-        what = "group" if view == "collectives" else "row"
-        return f"every {what} is oversubscribed: with more devices than cores, devices take turns"
-    reasons = {
-        "collectives": "no group of more than one device passed every gate",
-        "fusion": "no block was measured both op by op and fused",
-        "linalg": "no factorisation was measured both by jit and by NumPy or SciPy at the same size",
-    }
-    return reasons.get(view, "no row with a rate passed every gate")
+        return WHY_NOT["oversubscribed"].format(what="group" if view == "collectives" else "row")
+    return WHY_NOT[view if view in ("collectives", "fusion", "linalg") else "no rate"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -473,11 +503,11 @@ class Control:
 
     @property
     def sentence(self) -> str:
-        ratio = self.ratio
-        return (
-            f"A/A spread, {self.strategy}: strong and weak scaling are the same program on {devices(self.devices)}, "
-            f"measured twice. The ratio of their step times is {ratio.value:.3f} [{ratio.lo:.3f}, {ratio.hi:.3f}]. "
-            f"Differences below {100 * self.aa_spread:.1f} % are noise here."
+        return A_A.format(
+            strategy=self.strategy,
+            devices=devices(self.devices),
+            ratio=f"{self.ratio.value:.3f} [{self.ratio.lo:.3f}, {self.ratio.hi:.3f}]",
+            spread=100 * self.aa_spread,
         )
 
 
@@ -514,4 +544,4 @@ def half_widths(rows: Sequence[Row]) -> Iterable[tuple[float, str]]:
         ratios = [(row, paired_ratio.ratio(row, first)) for row in others] or [(first, first.timing.step_s)]
         # Relative: these are not shares of an ideal, and a step time in seconds has no scale of its own.
         found = [(row, ratio.times(1 / ratio.value)) for row, ratio in ratios if ratio.known]
-    return [(estimate.half_width, row.point.point) for row, estimate in found if estimate.has_interval]
+    return [(estimate.half_width, row.point_id) for row, estimate in found if estimate.has_interval]

@@ -62,14 +62,14 @@ def note(workdir: Path, engine: str, command: Sequence[str], job: Job) -> None:
         raise UserError(f"'{workdir}' is the folder of a run that was not launched: choose a new --workdir.")
     jobs = {each.folder: each for each in (*before.jobs, job)}.values()  # the new one in place of the old one
     workdir.mkdir(parents=True, exist_ok=True)
-    _write(workdir, dataclasses.replace(launch, jobs=tuple(sorted(jobs, key=lambda each: each.nodes))))
+    _write_launch(workdir, dataclasses.replace(launch, jobs=tuple(sorted(jobs, key=lambda each: each.nodes))))
 
 
 def forget(workdir: Path, folder: str) -> None:
     """Removes a job that the engine refused from the list. Without any job left, the list itself is deleted."""
     launch = read(workdir)
     if jobs := [job for job in launch.jobs if job.folder != folder]:
-        _write(workdir, dataclasses.replace(launch, jobs=tuple(jobs)))
+        _write_launch(workdir, dataclasses.replace(launch, jobs=tuple(jobs)))
     else:
         (workdir / LAUNCH).unlink()
 
@@ -89,7 +89,7 @@ def read(workdir: Path) -> Launch:
     return reading.read_json(workdir / LAUNCH, partial(decode, Launch), advice)
 
 
-def _write(workdir: Path, launch: Launch) -> None:
+def _write_launch(workdir: Path, launch: Launch) -> None:
     write_json(workdir / LAUNCH, dataclasses.asdict(launch))
 
 

@@ -14,6 +14,7 @@ from jaxbench.analysis.arms import ArmGroup, arms_of
 from jaxbench.analysis.headline import lacking, too_short
 from jaxbench.analysis.quantities import interval, percent, scaled, seconds, times
 from jaxbench.analysis.run_rows import Row
+from jaxbench.digits import counted
 from jaxbench.levers import PART
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
@@ -21,8 +22,33 @@ from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, estimate
 NEAR = 0.9  # above this share of the best throughput, a larger batch makes steps longer and gains little
 PREFIXES = ("forward", "gradient", "local", "step")  # values of the lever `part`: each does one phase more
 PHASE_NAMES = ("forward", "backward", "update", "communication")
-MAX_PLACES = 3  # with more groups, only the largest valid device count of each strategy and scaling is reported
+MAX_GROUPS = 3  # with more groups, only the largest valid device count of each strategy and scaling is reported
 MAX_ARMS = 6  # with more arms, only the fastest is reported
+INPUTS = {  # by the verdict of an arm
+    "slower": "{arm} spends {share} of the step on input that {base} does not need.",
+    "faster": "{arm} is no slower than {base}: {ratio} of its time.",
+    "": "{arm} vs {base}: inconclusive ({share} of the step is spent on input; {why}).",
+}
+KNEES = {
+    "rising": "Throughput still grows at the largest batch, {best}: no knee.",
+    "best": "Throughput is best at batch {best} ({rate}, {step} per step); {rest}.",
+    "knee": "The knee is batch {batch}: {share} of the best throughput, {rate} at batch {best}, at {step}.",
+    "none smaller": "no smaller batch was measured",
+    "smaller": "smaller batches reach less than 90 % of it",
+    "rivals": "; cannot tell whether batch {rivals} is slower: the interval of the ratio contains 1.",
+    "uncertain": " Inconclusive: an interval contains 90 %, so the knee may be a neighbouring batch.",
+}
+WHY_NOT = {
+    "refused": "a gate refused {point}, {reason}",
+    "baseline": "the baseline {point} has no trustworthy times",
+    "none": "no two settings can be compared",
+}
+ADD_UP = {  # whether the phases of a step add up
+    "unknown": "Whether they add up is unknown: there are too few shared rounds ({rounds}) for an interval.",
+    "negative": "They do not add up: {names} {verb}, so a part is not a prefix of the next.",
+    "unclear": "Inconclusive, because the interval contains 0: {names}.",
+    "yes": "They add up: every interval is above 0.",
+}
 SELECTED = "selected and measured on the same rounds, so probably optimistic"  # if the best of more arms is reported
 
 
@@ -45,7 +71,7 @@ def sharing_of(row: Row) -> SharingResult | None:
     blocks = [np.array(each.process_block_s) for each in rounds]  # each (trainings, blocks), in seconds
     samples = np.concatenate([jain(1 / times) for times in blocks])
     owners = np.repeat(np.arange(len(blocks)), [times.shape[1] for times in blocks])
-    value, drawn = row.timing.draws.centre(samples, owners, units)
+    value, drawn = row.timing.resampling.centre(samples, owners, units)
     of_rounds = np.array([np.median(times / times.max(axis=0), axis=1) for times in blocks])
     return SharingResult(
         relative=tuple(np.median(of_rounds, axis=0).tolist()),
@@ -77,7 +103,7 @@ def sharing_sentences(arms: Sequence[Row]) -> list[str]:
 class Knee:
     """The smallest measured batch with at least `NEAR` of the best throughput of its group."""
 
-    place: ArmGroup
+    group: ArmGroup
     arm: Row
     best: Row
     share: Estimate  # its throughput over the best throughput, from the rounds that both share
@@ -93,21 +119,21 @@ class Knee:
         return smaller and (self.arm is self.best or (self.share.has_interval and self.share.lo >= NEAR))
 
 
-def knee(place: ArmGroup) -> Knee | None:
+def knee(group: ArmGroup) -> Knee | None:
     """The knee of a group of arms that differ only in the batch; None with fewer than three batches."""
-    arms = sorted((arm for arm in place.arms if arm.usable), key=lambda arm: arm.point.global_batch)
+    arms = sorted((arm for arm in group.arms if arm.usable), key=lambda arm: arm.point.global_batch)
     # Of two batches the larger one is nearly always the better, and no knee is between them.
     if len({arm.point.global_batch for arm in arms}) < 3:
         return None
     best = max(arms, key=lambda arm: arm.point.global_batch / arm.timing.step_s.value)
-    shares = [Estimate(value=1.0) if arm is best else place.speedup(arm, best) for arm in arms]
+    shares = [Estimate(value=1.0) if arm is best else group.speedup(arm, best) for arm in arms]
     index = next(i for i, share in enumerate(shares) if share.value >= NEAR)
     # Throughput still grows by more than 1 / NEAR from the last batch but one, so a batch that was not measured may
     # win.
     rising = best is arms[-1] and shares[-2].value < NEAR
     # Not interpolated: the knee is a batch that was measured and can be used.
     return Knee(
-        place=place,
+        group=group,
         arm=arms[index],
         best=best,
         share=shares[index],
@@ -122,12 +148,12 @@ def knee(place: ArmGroup) -> Knee | None:
     )
 
 
-def latencies(places: Sequence[ArmGroup]) -> list[ArmGroup]:
+def latencies(groups: Sequence[ArmGroup]) -> list[ArmGroup]:
     """The groups with only their inference arms, by batch; without groups that have none."""
-    inferring = [(place, [arm for arm in place.arms if PART.of(arm.point.levers) == "inference"]) for place in places]
+    inferring = [(group, [arm for arm in group.arms if PART.of(arm.point.levers) == "inference"]) for group in groups]
     return [
-        dataclasses.replace(place, arms=sorted(arms, key=lambda arm: arm.point.global_batch))
-        for place, arms in inferring
+        dataclasses.replace(group, arms=sorted(arms, key=lambda arm: arm.point.global_batch))
+        for group, arms in inferring
         if arms
     ]
 
@@ -151,7 +177,7 @@ class Phase:
 class Phases:
     """The phases of one arm group and setting of the other levers. They add up to `whole` by construction."""
 
-    place: ArmGroup
+    group: ArmGroup
     setting: str  # such as "batch=64" if the run has several settings
     phases: list[Phase]
     whole: Estimate  # the time of the longest measured prefix
@@ -161,7 +187,7 @@ class Phases:
 
     @property
     def name(self) -> str:
-        return ", ".join(filter(None, [self.place.name, self.setting]))
+        return ", ".join(filter(None, [self.group.name, self.setting]))
 
     @property
     def quotable(self) -> bool:
@@ -176,24 +202,21 @@ class Phases:
         return f"{whole} per {self.last} = {' + '.join(parts)}. {self._verdict()}"
 
     def _verdict(self) -> str:
+        """Whether the differences between prefixes add up to the whole step."""
         negative = [p.name for p in self.phases if p.step_s.has_interval and p.step_s.hi < 0]
         unclear = [p.name for p in self.phases if not p.above_zero and p.name not in negative]
-        if not self.whole.has_interval:
-            return f"Whether they add up is unknown: there are too few shared rounds ({self.rounds}) for an interval."
-        if negative:
-            verb = "has a negative time" if len(negative) == 1 else "have negative times"
-            return f"They do not add up: {' and '.join(negative)} {verb}, so a part is not a prefix of the next."
-        if unclear:
-            return f"Inconclusive, because the interval contains 0: {' and '.join(unclear)}."
-        return "They add up: every interval is above 0."
+        names = " and ".join(negative or unclear)
+        verb = "has a negative time" if len(negative) == 1 else "have negative times"
+        kind = "negative" if negative else "unclear" if unclear else "yes"
+        return ADD_UP[kind if self.whole.has_interval else "unknown"].format(rounds=self.rounds, names=names, verb=verb)
 
 
-def find_phases(places: Sequence[ArmGroup]) -> list[Phases]:
+def find_phases(groups: Sequence[ArmGroup]) -> list[Phases]:
     """The phases of every arm group and setting with at least two measured prefixes."""
     results = []
-    for place in places:
+    for group in groups:
         settings: dict[tuple[tuple[str, str], ...], list[Row]] = {}
-        for arm in place.arms:
+        for arm in group.arms:
             if arm.point.levers.get("part") in PREFIXES and arm.usable:
                 others = tuple(item for item in sorted(arm.point.levers.items()) if item[0] != "part")
                 settings.setdefault(others, []).append(arm)
@@ -204,11 +227,12 @@ def find_phases(places: Sequence[ArmGroup]) -> list[Phases]:
             ordered = [by_part[part] for part in PREFIXES if part in by_part]
             if len(ordered) > 1:
                 setting = ", ".join(f"{name}={value}" for name, value in others if (name, value) in varying)
-                results.append(_phases(place, setting, ordered))
+                results.append(_phases(group, setting, ordered))
     return results
 
 
-def _phases(place: ArmGroup, setting: str, arms: list[Row]) -> Phases:
+def _phases(group: ArmGroup, setting: str, arms: list[Row]) -> Phases:
+    """The time of each phase of a step: the difference between two prefixes."""
     measured = paired_ratio.times(arms)  # over the rounds that all parts share, so that differences are of one time
     # From 0, so that the first prefix, the forward pass, is a difference like all others.
     step_s = np.concatenate([[0.0], measured.step_s])
@@ -227,7 +251,7 @@ def _phases(place: ArmGroup, setting: str, arms: list[Row]) -> Phases:
             )
         )
     return Phases(
-        place=place,
+        group=group,
         setting=setting,
         phases=phases,
         whole=measured.estimate(float(step_s[-1]), draws[-1]),
@@ -241,50 +265,54 @@ def _signed_seconds(value: float) -> str:  # `seconds` finds no unit for a negat
     return seconds(value) if value >= 0 else f"-{seconds(-value)}"
 
 
-def headlines(view: str, places: Sequence[ArmGroup]) -> list[str]:
+def headlines(view: str, groups: Sequence[ArmGroup]) -> list[str]:
     """The headline sentences of a view; without any, one sentence that starts with "No headline" and the reason.
 
     They use only quotable arms with a quotable baseline, and state a difference only if its whole interval supports it.
     """
-    shown = _shown(places)
+    shown = _shown(groups)
     if view == "phases":
         sentences = [each.sentence for each in find_phases(shown) if each.quotable]
     elif view == "batch":
         timed = [found for found in map(knee, shown) if found is not None and found.arm.timing.step_s.has_interval]
         sentences = [_knee(found) for found in timed if found.arm.quotable]
     elif view == "inference":
-        sentences = [_prefix(place) + text for place in latencies(shown) if (text := _latencies(place.arms))]
+        sentences = [_prefix(group) + text for group in latencies(shown) if (text := _latencies(group.arms))]
     elif view == "ladder":
-        sentences = [_prefix(place) + text for place in shown if (text := _ladder(place))]
+        sentences = [_prefix(group) + text for group in shown if (text := _ladder(group))]
     elif view == "sharing":
-        sentences = [_prefix(place) + text for place in shown for text in sharing_sentences(pairs(place))]
+        sentences = [_prefix(group) + text for group in shown for text in sharing_sentences(pairs(group))]
     elif view == "compiler":
-        sentences = [_prefix(place) + text for place in shown if (text := _ranking(place))]
+        sentences = [_prefix(group) + text for group in shown if (text := _ranking(group))]
     else:
-        sentences = [_prefix(place) + text for place in shown for text in _compared(place, _SAY.get(view, _general))]
-    return sentences or [too_short(arms_of(places)) or f"No headline: {_why_not(places)}."]
+        say = {"remat": _remat, "freeze": _freeze, "inputs": _inputs}.get(view, _general)
+        sentences = [_prefix(group) + text for group in shown for text in _compared(group, say)]
+    return sentences or [too_short(arms_of(groups)) or f"No headline: {_why_not(groups)}."]
 
 
-def _shown(places: Sequence[ArmGroup]) -> list[ArmGroup]:
-    quotable = [place for place in places if any(arm.quotable for arm in place.arms)]
-    if len(quotable) <= MAX_PLACES:
+def _shown(groups: Sequence[ArmGroup]) -> list[ArmGroup]:
+    """At most MAX_GROUPS groups: of each strategy and scaling, the one with the most devices."""
+    quotable = [group for group in groups if any(arm.quotable for arm in group.arms)]
+    if len(quotable) <= MAX_GROUPS:
         return quotable
-    ascending = sorted(quotable, key=lambda place: place.devices)  # of equal keys, the last and largest one stays
-    return list({(place.strategy, place.scaling): place for place in ascending}.values())
+    ascending = sorted(quotable, key=lambda group: group.devices)  # of equal keys, the last and largest one stays
+    return list({(group.strategy, group.scaling): group for group in ascending}.values())
 
 
-def _prefix(place: ArmGroup) -> str:
-    return f"{place.name}: " if place.name else ""
+def _prefix(group: ArmGroup) -> str:
+    """The name of the group before a sentence; nothing if the run has only one group."""
+    return f"{group.name}: " if group.name else ""
 
 
-def pairs(place: ArmGroup) -> list[Row]:
+def pairs(group: ArmGroup) -> list[Row]:
     """The arms that can be compared: the arm and its baseline are valid and measured."""
-    arms = (arm for arm in place.arms if arm.verdict not in ("", "baseline"))
+    arms = (arm for arm in group.arms if arm.verdict not in ("", "baseline"))
     return [arm for arm in arms if arm.quotable and arm.baseline.quotable and arm.ratio.known]
 
 
-def _compared(place: ArmGroup, say: Callable[[Row, str], str]) -> list[str]:
-    arms, base = pairs(place), arm_name(place.arms[0])
+def _compared(group: ArmGroup, say: Callable[[Row, str], str]) -> list[str]:
+    """A sentence for each arm, or one for the fastest of many."""
+    arms, base = pairs(group), arm_name(group.arms[0])
     if len(arms) <= MAX_ARMS:
         return [say(arm, base) for arm in arms]
     # The best of many noisy values is too good by chance, so the sentence says that it was selected (winner's curse).
@@ -292,16 +320,16 @@ def _compared(place: ArmGroup, say: Callable[[Row, str], str]) -> list[str]:
     return [f"The fastest of {len(arms)} arms ({SELECTED}): {say(fastest, base)}"]
 
 
-def _ranking(place: ArmGroup) -> str:
+def _ranking(group: ArmGroup) -> str:
     """The arms by verdict, fastest first, each with its time over the baseline's; "" without comparable arms."""
-    arms = sorted(pairs(place), key=lambda arm: arm.ratio.value)
+    arms = sorted(pairs(group), key=lambda arm: arm.ratio.value)
     parts = []
     for verdict, words in (("faster", "faster"), ("slower", "slower"), ("cannot tell", "no difference shown")):
-        named = [f"{arm.label} {_ratio(arm.ratio)}" for arm in arms if arm.verdict == verdict]
+        named = [f"{arm.label} {_ratio_text(arm.ratio)}" for arm in arms if arm.verdict == verdict]
         caveat = f" ({SELECTED})" if named and verdict == "faster" and len(arms) > MAX_ARMS else ""
         parts.append(f"{words}{caveat}: {', '.join(named)}" if named else "")
     text = "; ".join(filter(None, parts))
-    return f"Time over that of {place.arms[0].label}: {text}." if text else ""
+    return f"Time over that of {group.arms[0].label}: {text}." if text else ""
 
 
 def arm_name(arm: Row) -> str:
@@ -315,18 +343,19 @@ def _time(arm: Row, base: str) -> str:
     # Another batch makes another step: only times per example compare.
     same = arm.point.examples == arm.baseline.point.examples
     value, quantity = (arm.ratio, "time") if same else (arm.gain.under(1.0), "time per example")
-    ratio = _ratio(value)
+    ratio = _ratio_text(value)
     if arm.verdict == "cannot tell":
         return f"{arm_name(arm)} vs {base}: inconclusive ({ratio} of its {quantity}; {arm.why})"
     return f"{arm_name(arm)} takes {ratio} of {base}'s {quantity}"
 
 
-def _ratio(value: Estimate) -> str:
+def _ratio_text(value: Estimate) -> str:
     ends = f" [{value.lo:.2f}, {value.hi:.2f}]" if value.has_interval else ""
     return f"{value.value:.2f}{ends}"
 
 
 def _sentence(*parts: str) -> str:
+    """The parts that are not empty, as one sentence."""
     return f"{'; '.join(filter(None, parts))}."
 
 
@@ -336,17 +365,19 @@ def _outcome(arm: Row) -> str:
         value, baseline = arm.point.outcome(name), arm.baseline.point.outcome(name)
         if math.isfinite(value) and math.isfinite(baseline):
             skipped = arm.point.outcome("skipped_steps")
-            skips = f", {skipped:.0f} of {arm.point.outcome('steps'):.0f} steps skipped" if skipped > 0 else ""
+            skips = f", {skipped:.0f} of {counted(arm.point.outcome('steps'), 'step')} skipped" if skipped > 0 else ""
             return f"{words} {value:.3f} vs {baseline:.3f} (one training each{skips})"
     return ""
 
 
 def _general(arm: Row, base: str) -> str:
+    """Time, memory and outcome: what is said of a lever without a sentence of its own."""
     memory = f"its memory is {arm.memory_ratio:.2f} of {base}'s" if math.isfinite(arm.memory_ratio) else ""
     return _sentence(_time(arm, base), memory, _outcome(arm))
 
 
 def _remat(arm: Row, base: str) -> str:
+    """How much scratch memory recomputation saves, and the time it costs."""
     temp = arm.baseline.point.temp_bytes
     share = arm.point.temp_bytes / temp if temp else math.nan  # 0 bytes: there is nothing to save
     memory = f"{share:.2f} of {base}'s scratch memory" if math.isfinite(share) else ""
@@ -359,6 +390,7 @@ def _remat(arm: Row, base: str) -> str:
 
 
 def _freeze(arm: Row, base: str) -> str:
+    """How many parameters and products freezing saves, and the time."""
     compiled, baseline = arm.point.compile_report, arm.baseline.point.compile_report
     if compiled is None or baseline is None:
         return _general(arm, base)
@@ -375,38 +407,26 @@ def bound(arm: Row) -> Estimate:
 
 
 def _inputs(arm: Row, base: str) -> str:
-    share = percent(bound(arm), fine=False)
-    if arm.verdict == "slower":
-        return f"{arm_name(arm)} spends {share} of the step on input that {base} does not need."
-    if arm.verdict == "faster":
-        return f"{arm_name(arm)} is no slower than {base}: {_ratio(arm.ratio)} of its time."
-    return f"{arm_name(arm)} vs {base}: inconclusive ({share} of the step is spent on input; {arm.why})."
-
-
-_SAY: dict[str, Callable[[Row, str], str]] = {"remat": _remat, "freeze": _freeze, "inputs": _inputs}
+    """The share of the step that waits for input, or the ratio of the times if the arm is no slower."""
+    facts = {"arm": arm_name(arm), "base": base, "share": percent(bound(arm), fine=False), "why": arm.why}
+    return INPUTS.get(arm.verdict, INPUTS[""]).format(ratio=_ratio_text(arm.ratio), **facts)
 
 
 def _knee(knee: Knee) -> str:
     """A sentence on the batch above which a larger batch gains little throughput."""
     arm, best = knee.arm, knee.best
-    step, rate = interval(arm.timing.step_s, seconds), scaled(best.timing.examples_per_s.value, "")
-    of_best = f"of the best throughput, {rate.strip()} {best.point.unit}/s at batch {best.point.global_batch}"
-    if knee.rising:
-        text = f"Throughput still grows at the largest batch, {best.point.global_batch}: no knee."
-    elif arm is best:
-        reached = f"{rate.strip()} {best.point.unit}/s, {step} per step"
-        rest = "no smaller batch was measured" if knee.below is None else "smaller batches reach less than 90 % of it"
-        text = f"Throughput is best at batch {best.point.global_batch} ({reached}); {rest}."
-        if knee.rivals:
-            named = " or ".join(str(rival.point.global_batch) for rival in knee.rivals)
-            text = f"{text[:-1]}; cannot tell whether batch {named} is slower: the interval of the ratio contains 1."
-    else:
-        text = f"The knee is batch {arm.point.global_batch}: {percent(knee.share, fine=False)} {of_best}, at {step}."
-    if knee.certain:
-        return f"{_prefix(knee.place)}{text}"
-    return (
-        f"{_prefix(knee.place)}{text} Inconclusive: an interval contains 90 %, so the knee may be a neighbouring batch."
+    text = KNEES["rising" if knee.rising else "best" if arm is best else "knee"].format(
+        batch=arm.point.global_batch,
+        best=best.point.global_batch,
+        rate=f"{scaled(best.timing.examples_per_s.value, '').strip()} {best.point.unit}/s",
+        step=interval(arm.timing.step_s, seconds),
+        share=percent(knee.share, fine=False),
+        rest=KNEES["none smaller" if knee.below is None else "smaller"],
     )
+    if not knee.rising and arm is best and knee.rivals:
+        named = " or ".join(str(rival.point.global_batch) for rival in knee.rivals)
+        text = f"{text[:-1]}{KNEES['rivals'].format(rivals=named)}"
+    return f"{_prefix(knee.group)}{text}{'' if knee.certain else KNEES['uncertain']}"
 
 
 def _latencies(latencies: Sequence[Row]) -> str:
@@ -421,34 +441,32 @@ def _latencies(latencies: Sequence[Row]) -> str:
     return f"{'; '.join(parts)}." if parts else ""
 
 
-def _ladder(place: ArmGroup) -> str:
+def _ladder(group: ArmGroup) -> str:
     """A sentence on the speed-up from the first rung to the last, and on the rung that gains most."""
-    arms = pairs(place)
-    if not arms or arms[-1] is not place.arms[-1]:  # without its last rung, there is no whole ladder to speak of
+    arms = pairs(group)
+    if not arms or arms[-1] is not group.arms[-1]:  # without its last rung, there is no whole ladder to speak of
         return ""
-    top, first = arms[-1], place.arms[0]
-    text = f"The whole ladder is {_ratio(top.gain)} x as fast as {first.label}"
+    top, first = arms[-1], group.arms[0]
+    text = f"The whole ladder is {_ratio_text(top.gain)} x as fast as {first.label}"
     if top.verdict == "cannot tell":
         text = f"The whole ladder vs {first.label}: inconclusive"
-    rungs = zip(place.arms, place.arms[1:], strict=False)
-    steps = [(place.speedup(b, a), b) for a, b in rungs if a.usable and b.usable]
+    rungs = zip(group.arms, group.arms[1:], strict=False)
+    steps = [(group.speedup(b, a), b) for a, b in rungs if a.usable and b.usable]
     gains = [(value, arm) for value, arm in steps if value.has_interval and value.lo > 1]
     if gains:
         value, arm = max(gains, key=lambda one: one[0].value)
-        text += f"; the rung that gains most is {arm.label}, {_ratio(value)} x"
+        text += f"; the rung that gains most is {arm.label}, {_ratio_text(value)} x"
     unclear = [arm.label for value, arm in steps if not value.has_interval or value.lo <= 1 <= value.hi]
     slower = [arm.label for value, arm in steps if value.has_interval and value.hi < 1]
     named = (("inconclusive", unclear), ("slower", slower))
     return _sentence(text, *(f"{word}: {', '.join(labels)}" for word, labels in named if labels))
 
 
-def _why_not(places: Sequence[ArmGroup]) -> str:
-    arms = arms_of(places)
+def _why_not(groups: Sequence[ArmGroup]) -> str:
+    arms = arms_of(groups)
     if why := lacking(arms):
         return why
     if not any(arm.quotable for arm in arms):
-        return f"a gate refused {arms[0].point.point}, {arms[0].gate_reason}"
-    bad_baselines = {arm.baseline.point.point for arm in arms if arm.quotable and not arm.baseline.quotable}
-    if bad_baselines:
-        return f"the baseline {sorted(bad_baselines)[0]} has no trustworthy times"
-    return "no two arms can be compared"
+        return WHY_NOT["refused"].format(point=arms[0].point_id, reason=arms[0].gate_reason)
+    bad_baselines = {arm.baseline.point_id for arm in arms if arm.quotable and not arm.baseline.quotable}
+    return WHY_NOT["baseline"].format(point=min(bad_baselines)) if bad_baselines else WHY_NOT["none"]

@@ -50,6 +50,38 @@ _FROM = {
     STAGE_WORK: "from stages that do less than a K-th of the work",
     UNEXPLAINED: "unexplained",
 }
+# Advice by what it is about, with the numbers of the waterfall.
+ADVICE = {
+    "free batch": "a per-device batch of {share} {unit} costs {cost}; {free} {unit} cost less than {worth:g} point "
+    "({on_free}). Use a global batch of {better} instead of {batch} {on}.",
+    "no free batch": "a per-device batch of {share} {unit} costs {cost}, and the largest one that was measured "
+    "({largest}) still loses time: {rest}.",
+    "larger batches": "one device is {found} as with {batch}",
+    "explain more": "run with --config.explain=more to find the batch at which the loss ends",
+    CONTENTION: "contention between the devices costs {cost}. Each step takes {slower:.2f}x as long when all devices "
+    "run, before any communication, so overlap or fewer bytes cannot help.",
+    "a slow device": "{name} was {ratio:.1f} times slower than the fastest of these devices, and all wait for it: a "
+    "lower clock (heat or a power limit), another process on it, or a slower kind of device.",
+    "a slow CPU": "{name} was {ratio:.1f} times slower than the fastest CPU of these devices, and all wait for it: "
+    "another tenant of the same physical core, a lower clock, or a slower kind of core.",
+    RUNTIME: "{count} processes of one device each would take {apart} per step instead of {local}, before any "
+    "communication. So one process for all devices costs {cost}, and not the machine "
+    "(--config.mesh.processes=per_device).",
+    BUBBLE: "with {parts} micro-batches {now:.0f} % of the schedule of {stages} stages is idle. With {more} it would "
+    "be {then:.0f} % (--config.lever.accumulate={more}).",
+    INPUT: "waiting for input costs {cost}{waits}: prepare more batches ahead (--config.lever.input=pipeline:8).",
+    "waits": " (the step waits {percent:.0f} % of its time)",
+    "overlap": "{hidden} of the communication is hidden {on}: improve the overlap. Hiding all {communication} of it "
+    "would regain at most {points} points",
+    "bytes": "its collectives alone take {alone} {on}, the rest of the step {local}; a device sends {sent} per step, "
+    "and {other}",
+    "fewer bytes": "{sent} with {strategy}",
+    "no fewer bytes": "no other strategy of this run sends less",
+    "one payload": "between CPU processes each of its {arrays} gradient arrays has its own all-reduce with its own "
+    "latency: --config.strategy=shard_map --config.lever.reduction=fused sends them as one",
+    "busy": "{family}: {why}, so its losses say little about the program. Measure again on a quiet machine.",
+    "withheld": "{family}, {devices}: no waterfall, because {why}. Measure again on a quiet machine.",
+}
 WORTH = 1.0  # percentage points of efficiency: a factor that loses less gets no advice
 HARDLY = 0.1  # up to this share of hidden communication, overlap is the advice
 MORE = 4  # the advice for a pipeline: this many times the micro-batches
@@ -65,8 +97,9 @@ def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
 def withheld(busy_rows: Sequence[tuple[Row, Busy]]) -> list[str]:
     """One sentence for each point that has no waterfall because the machine was busy."""
     return [
-        f"{row.point.strategy} {row.point.scaling}, {devices(row.point.devices)}: no waterfall, because "
-        f"{each.sentence}. Measure again on a quiet machine."
+        ADVICE["withheld"].format(
+            family=f"{row.point.strategy} {row.point.scaling}", devices=devices(row.point.devices), why=each.sentence
+        )
         for row, each in busy_rows
     ]
 
@@ -128,10 +161,7 @@ def advice(waterfalls: Sequence[Waterfall]) -> list[str]:
     contains 0, or if it loses less than `WORTH`.
     """
     disturbed = {one: each for one in waterfalls if (each := busy.of(one.row)) is not None}
-    outside = [
-        f"{one.family}: {each.sentence}, so its losses say little about the program. Measure again on a quiet machine."
-        for one, each in disturbed.items()
-    ]
+    outside = [ADVICE["busy"].format(family=one.family, why=each.sentence) for one, each in disturbed.items()]
     waterfalls = [one for one in waterfalls if one not in disturbed]
     families: dict[str, list[Waterfall]] = {}
     for one in waterfalls:
@@ -170,8 +200,12 @@ def _lost(one: Waterfall, name: str) -> float:
     return factor.lost.value if factor is not None and factor.resolved else 0.0
 
 
-def _on(one: Waterfall) -> str:
+def _on_devices(one: Waterfall) -> str:
     return f"on {devices(one.point.devices)}"
+
+
+def _cost_clause(one: Waterfall, factor: str) -> str:
+    return f"{points(_lost(one, factor))} points {_on_devices(one)}"
 
 
 def _share(one: Waterfall) -> int:
@@ -186,19 +220,20 @@ def _larger_share(members: Sequence[Waterfall], last: Waterfall) -> str:
     share, record = _share(last), last.point.record
     if not share or record is None:
         return ""
-    cost = f"{points(_lost(last, SMALLER_BATCH))} points {_on(last)}"
     known = sorted((one for one in members if _share(one) and not one.missing), key=_share)
     free = next((one for one in known if _lost(one, SMALLER_BATCH) < WORTH), None)  # the smallest that loses nothing
+    facts = {"share": share, "unit": record.unit, "cost": _cost_clause(last, SMALLER_BATCH)}
     if free is None:
-        rest = _larger_batches(last) or "run with --config.explain=more to find the batch at which the loss ends"
-        return (
-            f"a per-device batch of {share} {record.unit} costs {cost}, and the largest one that was measured "
-            f"({_share(known[-1]) if known else share}) still loses time: {rest}."
-        )
-    return (
-        f"a per-device batch of {share} {record.unit} costs {cost}; {_share(free)} {record.unit} cost less than "
-        f"{WORTH:g} point ({_on(free)}). Use a global batch of {_share(free) * last.point.devices} instead of "
-        f"{last.point.global_batch} {_on(last)}."
+        rest = _larger_batches(last) or ADVICE["explain more"]
+        return ADVICE["no free batch"].format(largest=_share(known[-1]) if known else share, rest=rest, **facts)
+    return ADVICE["free batch"].format(
+        free=_share(free),
+        worth=WORTH,
+        on_free=_on_devices(free),
+        better=_share(free) * last.point.devices,
+        batch=last.point.global_batch,
+        on=_on_devices(last),
+        **facts,
     )
 
 
@@ -210,69 +245,60 @@ def _larger_batches(last: Waterfall) -> str:
             gain = paired_ratio.ratio(last.base, row).times(row.point.global_batch / batch)
             if gain.known:
                 found.append(f"{times(gain)} as fast with a batch of {row.point.global_batch}")
-    return f"one device is {', '.join(found)} as with {batch}" if found else ""
+    return ADVICE["larger batches"].format(found=", ".join(found), batch=batch) if found else ""
 
 
 def _shared_machine(last: Waterfall) -> str:
     factor = last.factor(CONTENTION)
     if factor is None:
         return ""
-    return (
-        f"contention between the devices costs {points(factor.lost.value)} points {_on(last)}. Each step takes "
-        f"{1 / factor.value.value:.2f}x as long when all devices run, before any communication, so overlap or fewer "
-        "bytes cannot help."
-    )
+    return ADVICE[CONTENTION].format(cost=_cost_clause(last, CONTENTION), slower=1 / factor.value.value)
 
 
 def _unequal(last: Waterfall) -> str:
+    """Names the slowest device and its likely causes."""
     name, ratio = core_speeds.slowest(last.point.rounds)
-    if last.point.platform != "cpu":
-        return (
-            f"{name} was {ratio:.1f} times slower than the fastest of these devices, and all wait for it: a lower "
-            "clock (heat or a power limit), another process on it, or a slower kind of device."
-        )
-    return (
-        f"{name} was {ratio:.1f} times slower than the fastest CPU of these devices, and all wait for it: another "
-        "tenant of the same physical core, a lower clock, or a slower kind of core."
-    )
+    kind = "a slow CPU" if last.point.platform == "cpu" else "a slow device"
+    return ADVICE[kind].format(name=name, ratio=ratio)
 
 
 def _one_runtime(last: Waterfall) -> str:
     apart, local = last.row.ablations["processes"].timing.step_s, last.local_s
-    return (
-        f"{last.point.devices} processes of one device each would take {seconds(apart.value)} per step instead of "
-        f"{seconds(local.value)}, before any communication. So one process for all devices costs "
-        f"{points(_lost(last, RUNTIME))} points {_on(last)}, and not the machine (--config.mesh.processes=per_device)."
+    return ADVICE[RUNTIME].format(
+        count=last.point.devices,
+        apart=seconds(apart.value),
+        local=seconds(local.value),
+        cost=_cost_clause(last, RUNTIME),
     )
 
 
 def _micro_batches(last: Waterfall) -> str:
-    point, parts = last.point, waterfall.micro_batches(last.point)
-    stages, chunks = waterfall.stages(point), waterfall.chunks(point)
-    now, then = (waterfall.idle_share(stages, count, chunks) for count in (parts, MORE * parts))
-    return (
-        f"with {parts} micro-batches {100 * now:.0f} % of the schedule of {stages} stages is idle. With "
-        f"{MORE * parts} it would be {100 * then:.0f} % (--config.lever.accumulate={MORE * parts})."
+    parts, stages, chunks = (
+        waterfall.micro_batches(last.point),
+        waterfall.stages(last.point),
+        waterfall.chunks(last.point),
     )
+    now, then = (100 * waterfall.idle_share(stages, count, chunks) for count in (parts, MORE * parts))
+    return ADVICE[BUBBLE].format(parts=parts, stages=stages, now=now, then=then, more=MORE * parts)
 
 
 def _batches_ahead(last: Waterfall) -> str:
     waited = last.point.outcome("waited_share")
-    share = f" (the step waits {100 * waited:.0f} % of its time)" if math.isfinite(waited) else ""
-    return (
-        f"waiting for input costs {points(_lost(last, INPUT))} points {_on(last)}{share}: prepare more batches ahead "
-        "(--config.lever.input=pipeline:8)."
-    )
+    waits = ADVICE["waits"].format(percent=100 * waited) if math.isfinite(waited) else ""
+    return ADVICE[INPUT].format(cost=_cost_clause(last, INPUT), waits=waits)
 
 
 def _overlap(last: Waterfall) -> str:
+    """Advice to overlap communication; nothing unless surely little of it is hidden."""
     hidden = last.hidden
     # The interval counts, too: the advice needs a share that is surely small.
     if not hidden.known or (hidden.hi if hidden.has_interval else hidden.value) > 2 * HARDLY or hidden.value > HARDLY:
         return ""
-    return (
-        f"{percent(hidden)} of the communication is hidden {_on(last)}: improve the overlap. Hiding all "
-        f"{seconds(last.communication_s.value)} of it would regain at most {points(_lost(last, COMMUNICATION))} points"
+    return ADVICE["overlap"].format(
+        hidden=percent(hidden),
+        on=_on_devices(last),
+        communication=seconds(last.communication_s.value),
+        points=points(_lost(last, COMMUNICATION)),
     )
 
 
@@ -283,13 +309,15 @@ def _fewer_bytes(last: Waterfall, waterfalls: Sequence[Waterfall]) -> str:
         return ""
     same = [w for w in waterfalls if (w.point.devices, w.point.scaling) == (last.point.devices, last.point.scaling)]
     least = min((one for one in same if _sent(one)), key=_sent)  # not empty: it includes `last`
-    text = (
-        f"its collectives alone take {seconds(alone.value)} {_on(last)}, the rest of the step {seconds(local.value)}; "
-        f"a device sends {scaled(mine, 'B')} per step"
+    sent, strategy = scaled(_sent(least), "B"), least.point.strategy
+    other = ADVICE["fewer bytes"].format(sent=sent, strategy=strategy) if _sent(least) < mine else ""
+    return ADVICE["bytes"].format(
+        alone=seconds(alone.value),
+        on=_on_devices(last),
+        local=seconds(local.value),
+        sent=scaled(mine, "B"),
+        other=other or ADVICE["no fewer bytes"],
     )
-    if _sent(least) < mine:
-        return f"{text}, and {scaled(_sent(least), 'B')} with {least.point.strategy}"
-    return f"{text}, and no other strategy of this run sends less"
 
 
 def _one_payload(last: Waterfall) -> str:
@@ -298,17 +326,14 @@ def _one_payload(last: Waterfall) -> str:
     if record is None or record.processes == 1 or record.platform != "cpu":
         return ""
     # Only if all of its communication are all-reduces: the other strategies have no gradient arrays to join.
-    sums = [each for each in record.passport.collectives if each.kind == "all-reduce"]
+    sums = [each for each in record.compile_report.collectives if each.kind == "all-reduce"]
     arrays = sum(each.count - each.scalars for each in sums)  # a scalar, such as the loss, is no gradient
-    if arrays < FEW or len(sums) < len(record.passport.collectives):
+    if arrays < FEW or len(sums) < len(record.compile_report.collectives):
         return ""
-    return (
-        f"between CPU processes each of its {arrays} gradient arrays has its own all-reduce with its own latency: "
-        "--config.strategy=shard_map --config.lever.reduction=fused sends them as one"
-    )
+    return ADVICE["one payload"].format(arrays=arrays)
 
 
 def _sent(one: Waterfall) -> int:
     """The bytes that one device sends in a step; 0: unknown."""
     record = one.point.record
-    return sum(each.wire_bytes for each in record.passport.collectives) if record is not None else 0
+    return sum(each.wire_bytes for each in record.compile_report.collectives) if record is not None else 0

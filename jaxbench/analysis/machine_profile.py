@@ -34,6 +34,18 @@ _LISTS = {  # the lists of a profile, and the fields that each entry must have
     "links": ("op", "dtype", "devices", "oversubscribed", "alpha_s", "beta_bytes_per_s"),
     "transfers": ("op", "source", "target", "payload_bytes", "value"),
 }
+DOUBTS = {
+    "hardly faster": "{what} is hardly faster than on one: the machine was busy, or its cores are shared",
+    "above itself": "{what} reached {times:.1f} times its own peak in some rounds",
+}
+AGAIN = "run 'jaxbench machine' again"
+IDLE = f"{{doubt}}; {AGAIN} while the machine is idle."
+REMAKE = f"delete it or {AGAIN}."
+ANOTHER = "it is from another machine ({how})."
+SPEED = (
+    "The machine ran a reference product {times:.1f} times {faster} in this run than for its profile, so shares of the "
+    "profile's peaks are too {size}."
+)
 BUSY = 1.5  # if an interval reaches this many times its peak, the machine was busy
 SCALES = 1.2  # matrix products on all cores should be at least this many times as fast as on one
 
@@ -67,6 +79,7 @@ def build(runs: list[RunFolder]) -> MachineProfile:
 
 
 def _add(profile: MachineProfile, run: str, view: str, rows: list[Row]) -> None:
+    """Adds what the rows of one run show to the profile: peaks, links or launch costs."""
     # A peak bounds later runs, so one wrong row here would pass impossible numbers there.
     good = [row for row in rows if row.quotable]
     if view == "matmul":
@@ -95,7 +108,7 @@ def _add(profile: MachineProfile, run: str, view: str, rows: list[Row]) -> None:
             facts = {name: getattr(row.point, name) for name in ("op", "source", "target", "payload_bytes")}
             rate = row.timing.step_s.under(float(row.point.payload_bytes or 0))
             numbers = {**_numbers("", rate), "rounds": row.timing.rounds}
-            profile["transfers"].append(cast(CopyRate, {**facts, **numbers, "point": row.point.point, "run": run}))
+            profile["transfers"].append(cast(CopyRate, {**facts, **numbers, "point": row.point_id, "run": run}))
 
 
 def _peaks(
@@ -130,7 +143,7 @@ def _peaks(
 def _link(run: str, fit: AlphaBetaFit) -> LinkFit:
     """An entry with alpha and beta. Its bus_bytes_per_s is beta as bus bandwidth; None for one device."""
     names = ("op", "dtype", "devices", "mesh", "axis", "oversubscribed", "group_processes", "group_hosts")
-    facts = {name: getattr(fit.place, name) for name in names}
+    facts = {name: getattr(fit.point, name) for name in names}
     bus = fit.beta_bytes_per_s.value * fit.bus_factor
     link = {
         **facts,
@@ -151,6 +164,7 @@ def with_links(profile: MachineProfile, newer: MachineProfile) -> MachineProfile
 
 
 def _replaced(links: list[LinkFit], newer: list[LinkFit]) -> list[LinkFit]:
+    """The links, with newer fits in place of older ones of the same group."""
     groups = {_group(link) for link in newer}
     return [link for link in links if _group(link) not in groups] + newer
 
@@ -172,10 +186,11 @@ def read(path: Path) -> MachineProfile | None:
     """The profile; None without a file. Raises UserError if it is damaged or of another schema."""
     if not path.exists():
         return None
-    return read_json(path, _checked, "delete it or run 'jaxbench machine' again.")
+    return read_json(path, _checked, REMAKE)
 
 
 def _checked(value: object) -> MachineProfile:
+    """The content of a profile file. Raises ValueError or UserError for a damaged or older one."""
     profile = decode(dict[str, Any], value)
     if profile.get("schema") != SCHEMA:
         reason = f"a {NAME} has schema {profile.get('schema')}, this jaxbench reads schema {SCHEMA}"
@@ -206,10 +221,10 @@ def doubts(profile: MachineProfile) -> list[str]:
         one_core = [p["value"] for p in same if p["cores"] == 1 < (peak["cores"] or 0)]
         # Only products: memory bandwidth may be exhausted by one core.
         if peak["quantity"] == "flop_per_s" and one_core and peak["value"] < SCALES * max(one_core):
-            sentences.append(f"{what} is hardly faster than on one: the machine was busy, or its cores are shared")
+            sentences.append(DOUBTS["hardly faster"].format(what=what))
         elif peak["hi"] is not None and peak["hi"] > BUSY * peak["value"]:
-            sentences.append(f"{what} reached {peak['hi'] / peak['value']:.1f} times its own peak in some rounds")
-    return [f"{sentence}; run 'jaxbench machine' again while the machine is idle." for sentence in sentences]
+            sentences.append(DOUBTS["above itself"].format(what=what, times=peak["hi"] / peak["value"]))
+    return [IDLE.format(doubt=sentence) for sentence in sentences]
 
 
 def matches(profile: MachineProfile, manifest: Manifest) -> str:
@@ -218,7 +233,7 @@ def matches(profile: MachineProfile, manifest: Manifest) -> str:
     Another kernel does not count as another machine, because the peaks stay the same.
     """
     found = identity.hardware(profile["machine"], manifest)
-    return f"it is from another machine ({identity.sentence(found)})." if found else ""
+    return ANOTHER.format(how=identity.sentence(found)) if found else ""
 
 
 def at_speed_of(profile: MachineProfile | None, manifest: Manifest) -> MachineProfile | None:
@@ -234,7 +249,4 @@ def speed_note(profile: MachineProfile, manifest: Manifest) -> str:
         return ""
     times = identity.slower(profile["machine"], manifest)
     faster, size = ("slower", "small") if times > 1 else ("faster", "large")
-    return (
-        f"The machine ran a reference product {max(times, 1 / times):.1f} times {faster} in this run than for its "
-        f"profile, so shares of the profile's peaks are too {size}."
-    )
+    return SPEED.format(times=max(times, 1 / times), faster=faster, size=size)

@@ -15,18 +15,18 @@ from typing import Any
 
 from jaxbench.analysis.quantities import devices
 from jaxbench.core import same_model
+from jaxbench.core.point import Point
 from jaxbench.core.schema import (
-    CasePlace,
+    CaseFields,
     CaseRecord,
     CompiledRecord,
     CompileReport,
     FailureRecord,
-    Place,
     PointRecord,
     ProfileRecord,
     Record,
     RoundRecord,
-    StepPlace,
+    StepFields,
     StepWork,
     Verdict,
 )
@@ -38,6 +38,18 @@ from jaxbench.records.manifest import Surroundings
 from jaxbench.statistics import timing
 from jaxbench.statistics.timing import moment, session
 
+# Why a point has another state than "ok", and what is odd about its lines.
+REASONS = {
+    "no round": "no round was measured",
+    "no report": "it has rounds but no compile report",
+    "few rounds": "{rounds} of {asked} rounds were measured",
+    "time": "time: its blocks took {took} s, and {passed} s passed since the line before: edited, or the system's "
+    "clock was set back, in round {round}",
+    "steps": "steps: the state counted {stated} updates, and the blocks of round {round} have {made} steps",
+    "processes": "processes: round {round} has {found} of {expected} processes",
+    "repeated": "{count} more line{several} of round {names}: only the first line of each round counts",
+}
+
 # A round ends when its line is written. By the system's clock, its timed blocks cannot take longer than the time since
 # the previous line; in unedited runs they take up to 0.98 of it.
 CLOCK_SLACK, CLOCK_TICK_S = 1.1, 0.1  # relative, and seconds for rounds so short that 10 % is next to nothing
@@ -47,7 +59,9 @@ CLOCK_SLACK, CLOCK_TICK_S = 1.1, 0.1  # relative, and seconds for rounds so shor
 class PointLines:
     """The lines of one point so far."""
 
-    passports: list[PointRecord | CaseRecord] = field(default_factory=list)  # compile reports, in the order of the file
+    compile_reports: list[PointRecord | CaseRecord] = field(
+        default_factory=list
+    )  # compile reports, in the order of the file
     failure: FailureRecord | None = None  # the newest one, which later rounds may have ended
     failed: bool = False  # a failure is its newest line
     rounds: dict[int, RoundRecord] = field(default_factory=dict)
@@ -57,7 +71,7 @@ class PointLines:
 
     @property
     def record(self) -> PointRecord | CaseRecord | None:
-        return self.passports[-1] if self.passports else None
+        return self.compile_reports[-1] if self.compile_reports else None
 
     @property
     def rounds_in_order(self) -> tuple[RoundRecord, ...]:
@@ -89,7 +103,7 @@ def collect(records: Iterable[Record]) -> dict[str, PointLines]:
         elif isinstance(record, FailureRecord):
             point_lines.failure = record
         else:
-            point_lines.passports.append(record)
+            point_lines.compile_reports.append(record)
     return lines
 
 
@@ -99,8 +113,7 @@ def _too_long(record: RoundRecord, written: dict[int, float]) -> list[str]:
     timed = sum(record.block_s + record.double_block_s + record.warmup_block_s + record.loop_s + record.double_loop_s)
     if not timed > CLOCK_SLACK * since + CLOCK_TICK_S:  # written so that an unknown time (NaN) is no fault
         return []
-    text = f"its blocks took {digits(timed)} s, and {digits(since)} s passed since the line before"
-    return [f"time: {text}: edited, or the system's clock was set back, in round {record.round}"]
+    return [REASONS["time"].format(took=digits(timed), passed=digits(since), round=record.round)]
 
 
 def point_status(lines: PointLines, asked: int) -> tuple[str, str]:
@@ -110,11 +123,11 @@ def point_status(lines: PointLines, asked: int) -> tuple[str, str]:
         reason = lines.failure.reason
         return ("unsupported", reason) if lines.failure.unsupported else ("failed", f"{lines.failure.stage}: {reason}")
     if rounds == 0:
-        return "missing", "no round was measured"
+        return "missing", REASONS["no round"]
     if lines.record is None:
-        return "partial", "it has rounds but no compile report"
+        return "partial", REASONS["no report"]
     if rounds < asked:
-        return "partial", f"{rounds} of {asked} rounds were measured"
+        return "partial", REASONS["few rounds"].format(rounds=rounds, asked=asked)
     return "ok", ""
 
 
@@ -124,12 +137,12 @@ def check(lines: PointLines) -> tuple[bool | None, str]:
     A newer compile report does not replace a failed check of a session if rounds of that session are still in use.
     """
     rounds, used = lines.rounds_in_order, {session(r) for r in lines.rounds.values()}
-    wrong = [fault for record in lines.passports[-1:] for fault in faults(record)]
+    wrong = [fault for record in lines.compile_reports[-1:] for fault in faults(record)]
     # A continued run compiles again. Rounds of the earlier session were made by the program of the earlier report.
-    earlier = [f for record in lines.passports[:-1] if session(record) in used for f in faults(record)]
+    earlier = [f for record in lines.compile_reports[:-1] if session(record) in used for f in faults(record)]
     wrong.extend(dict.fromkeys(f"{fault}, in an earlier compile report of rounds that are in use" for fault in earlier))
-    for record in (r for r in lines.passports[:-1] if session(r) in used):
-        if found := same_model.model_differences(record, lines.passports[-1]):
+    for record in (r for r in lines.compile_reports[:-1] if session(r) in used):
+        if found := same_model.model_differences(record, lines.compile_reports[-1]):
             wrong.append(f"two models in one point ({same_model.model_sentence(found, 'first', 'later')})")
             break  # one example says enough
     compiled = sum(r.compilations for r in rounds)
@@ -143,7 +156,7 @@ def check(lines: PointLines) -> tuple[bool | None, str]:
     wrong.extend([f"{len(late) - 1} more checks after rounds failed"] * (len(late) > 1))
     if wrong:
         return False, "; ".join(wrong)
-    checks = [check for record in lines.passports[-1:] for check in record.checks]
+    checks = [check for record in lines.compile_reports[-1:] for check in record.checks]
     after = [check for r in rounds for check in r.checks]
     unchecked = [f"{check.name}: {check.reason}" for check in (*checks, *after) if check.unchecked]
     # Without any check nothing is known: None is not success.
@@ -154,14 +167,14 @@ def _miscounted(record: RoundRecord, prepared: PointRecord | CaseRecord | None) 
     """A clause if a round has times of another number of steps or processes than it ran; "" otherwise."""
     stated, made = record.counted, record.steps_made
     if stated and stated != made:
-        return f"steps: the state counted {stated} updates, and the blocks of round {record.round} have {made} steps"
+        return REASONS["steps"].format(stated=stated, round=record.round, made=made)
     if prepared is None:
         return ""
     trainings = TRAININGS.of(prepared.levers).at_once if isinstance(prepared, PointRecord) else 1
     expected = trainings * prepared.processes  # each of several trainings at once is a process of its own
     if len(record.process_block_s) in (0, expected):  # 0: a single process has no times of its own
         return ""
-    return f"processes: round {record.round} has {len(record.process_block_s)} of {expected} processes"
+    return REASONS["processes"].format(round=record.round, found=len(record.process_block_s), expected=expected)
 
 
 def repetition(lines: PointLines) -> str:
@@ -169,7 +182,7 @@ def repetition(lines: PointLines) -> str:
     if not lines.repeated:
         return ""
     names, more = ", ".join(map(str, sorted(lines.repeated))), sum(lines.repeated.values())
-    return f"{more} more line{'s' if more > 1 else ''} of round {names}: only the first line of each round counts"
+    return REASONS["repeated"].format(count=more, several="s" if more > 1 else "", names=names)
 
 
 def faults(record: PointRecord | CaseRecord) -> Iterator[str]:
@@ -187,25 +200,10 @@ def failed(checks: Iterable[Verdict]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeasuredPoint(StepPlace, CasePlace):
-    """One step or case of a run, planned or not, with everything that the run recorded about it.
+class MeasuredPoint(Point):
+    """One step or case of a run, planned or not, with everything that the run recorded about it."""
 
-    The fields that identify it are those of its place. The fields of the other kind of place are empty.
-    """
-
-    # The fields of both places, with defaults: a step has none of a case's, and a case none of a step's.
-    strategy: str = ""
-    scaling: str = ""
-    global_batch: int = 0
-    family: str = ""
-    op: str = ""
-    dtype: str = ""
-    impl: str = ""
-    cores: int | None = None
-    resident_bytes: int | None = None
-    of_case: bool  # a kernel, a transfer or a collective, and not a step
     experiment: str
-    processes: int  # that own its devices
     record: PointRecord | None = None  # the newest compile report of a step
     case: CaseRecord | None = None  # the newest compile report of a case
     rounds: tuple[RoundRecord, ...]  # the first record of each round number that counts, in order
@@ -236,7 +234,7 @@ class MeasuredPoint(StepPlace, CasePlace):
     @property
     def compile_report(self) -> CompileReport | None:
         """What the compiler says of the step; None for a case."""
-        return self.record.passport if self.record is not None else None
+        return self.record.compile_report if self.record is not None else None
 
     @property
     def checks(self) -> tuple[Verdict, ...]:
@@ -264,11 +262,6 @@ class MeasuredPoint(StepPlace, CasePlace):
         """Scratch memory of the compiled step per device, which includes activations; NaN: unknown."""
         temp = self.compile_report.temp_bytes if self.compile_report is not None else None
         return math.nan if temp is None else float(temp)
-
-    @property
-    def part(self) -> str:
-        """The part of the step that it runs, or the ablation: alone, local, communication, peak."""
-        return self.levers.get("part", "step")
 
     @property
     def trainings(self) -> int:
@@ -357,29 +350,29 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
         raise UserError(f"'{run.path}' has no sweep plan in its manifest: report on a folder made by 'jaxbench run'.")
     of_cases, lines = plan.get("measures") == "cases", collect(run.records())
     kind = CaseRecord if of_cases else PointRecord
-    if any(not isinstance(record, kind) for point_lines in lines.values() for record in point_lines.passports):
+    if any(not isinstance(record, kind) for point_lines in lines.values() for record in point_lines.compile_reports):
         raise UserError(f"the records in '{run.path}' are not of the kind that its plan names.")
-    place = CasePlace if of_cases else StepPlace
-    names = [field.name for field in dataclasses.fields(place)]
+    identity = CaseFields if of_cases else StepFields
+    names = [field.name for field in dataclasses.fields(identity)]
     try:
         experiment, processes = str(plan["experiment"]), int(plan.get("processes", 1))
         platform, rounds = str(plan.get("platform", "")), int(plan["rounds"])
-        entries: list[dict[str, Any]] = [{**entry} for entry in plan["points"]]  # with any of the fields of a place
+        entries: list[dict[str, Any]] = [{**entry} for entry in plan["points"]]
         facts = [{"platform": platform, **{n: entry[n] for n in names if n in entry}} for entry in entries]
-        places = {str(fact["point"]): place(**fact) for fact in facts}
+        planned = {str(fact["point"]): identity(**fact) for fact in facts}
         asked = {str(entry["point"]): int(entry.get("rounds", rounds)) for entry in entries}  # none in older plans
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         noun = "cases" if of_cases else "points"
         raise UserError(f"the plan of {noun} in '{run.path}' is damaged ({error!r}).") from error
     # A fixed number of rounds is what the user asked for, and on accelerators others' CPU time is not the program's.
-    count = _counted(lines, places) if "auto" in plan and platform == "cpu" else {}
+    count = _counted(lines, planned) if "auto" in plan and platform == "cpu" else {}
     points = []
     # Planned points first, in the order of the plan; then points that only the records name, as after a change of the
     # plan.
-    for name in dict.fromkeys((*places, *lines)):
+    for name in dict.fromkeys((*planned, *lines)):
         point_lines = lines.get(name, PointLines())
         record, failure = point_lines.record, point_lines.failure
-        source = record or places.get(name) or _unplanned(name, platform, failure, of_cases)
+        source = record or planned.get(name) or _unplanned(name, platform, failure, of_cases)
         if source is None:
             continue
         status, reason = point_status(point_lines, rounds_asked := asked.get(name, rounds))
@@ -412,11 +405,13 @@ def load(run: RunFolder) -> list[MeasuredPoint]:
     return sorted(points, key=lambda p: (strategies.index(p.strategy), p.scaling, p.devices))
 
 
-def _counted(lines: dict[str, PointLines], places: Mapping[str, Place]) -> dict[str, tuple[RoundRecord, ...]]:
+def _counted(
+    lines: dict[str, PointLines], planned: Mapping[str, StepFields | CaseFields]
+) -> dict[str, tuple[RoundRecord, ...]]:
     """The rounds that count, of each point that has any."""
     rounds = {name: point_lines.rounds_in_order for name, point_lines in lines.items() if point_lines.rounds}
-    planned = [places[name] for name in rounds if name in places]  # others have no place to say whether they claim
-    claiming = [place.point for place in planned if not (place.oversubscribed or bool(getattr(place, "explains", "")))]
+    known = [planned[name] for name in rounds if name in planned]  # of others nobody knows whether they claim
+    claiming = [each.point for each in known if not (each.oversubscribed or bool(getattr(each, "explains", "")))]
     return timing.counted(rounds, claiming)
 
 
@@ -430,29 +425,18 @@ def load_cases(run: RunFolder) -> list[MeasuredPoint]:
     return load(run)
 
 
-def _unplanned(name: str, platform: str, failure: FailureRecord | None, of_case: bool) -> StepPlace | CasePlace | None:
-    """The place of an unplanned point without a compile report; None for a step without a failure. Of a case only the
-    operation is known, from the beginning of its id."""
+def _unplanned(name: str, platform: str, failure: FailureRecord | None, of_case: bool) -> Point | None:
+    """An unplanned point without a compile report; None for a step without a failure. Of a case only the operation is
+    known, from the beginning of its id."""
     if of_case:
-        return CasePlace(
-            point=name,
-            devices=failure.devices if failure is not None else 1,
-            platform=platform,
-            oversubscribed=False,
-            family="",
-            op=name.split("/")[0],
-            dtype="",
-            impl="",
-            cores=None,
-            resident_bytes=None,
-        )
+        devices = failure.devices if failure is not None else 1
+        return Point(point=name, of_case=True, devices=devices, platform=platform, op=name.split("/")[0])
     if failure is None:
         return None
-    return StepPlace(
+    return Point(
         point=name,
         devices=failure.devices,
         platform=platform,
-        oversubscribed=False,
         strategy=failure.strategy,
         scaling=failure.scaling,
         global_batch=failure.global_batch,

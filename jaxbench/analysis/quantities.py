@@ -69,6 +69,7 @@ def devices(count: int) -> str:
 
 
 def _digits(value: float) -> str:
+    """Three significant digits below 1000, whole numbers above."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}" if abs(value) < 1000 else f"{value:.0f}"

@@ -27,6 +27,37 @@ SLACK = {"catalogue": 1.05, "measured": 1.10, "cache": 2.0}
 RIDGE = 1.0  # FLOPs per byte: if only one ceiling is known, a kernel below this counts as memory-bound
 OF_THE_RUN: MachineProfile = {"peaks": []}  # stands for a machine profile that was made from the run itself
 FLOP, BYTES, LINK = "FLOP/s", "B/s", "B/s over the link"
+# What a limit is, or why it is unknown or has no share.
+WORDS = {
+    "no work": "none of its work has a peak",
+    "a copy": "a copy is bound by its link before its memory",
+    "cached": "its arrays fit in a cache, and caches have no single bandwidth",
+    "unknown cache": "its arrays fit in a cache of unknown bandwidth",
+    "matmul": "{rate}, this machine's best {dtype} matmul {where} (machine.json)",
+    "cache": "{rate}, this machine's best from a cache {where} (machine.json)",
+    "memory": "{rate}, this machine's best from memory {where} (machine.json)",
+    "no format": "the catalogue has no {dtype} peak for {name}",
+    "both": "{catalogue}, and {profile}",
+    "CPU": "CPU devices have no link of their own: they share the machine's memory",
+    "no link": "the catalogue has no link for {name}",
+    "another link": "the only catalogued link of {name} is the one {which}",
+    "inside": "{devices} JAX devices are one {name}, and the link inside it is not catalogued",
+    "one way": "{rate} one way ({name}: {note}){doubt}",
+    "reduces": "{factor:.3g} x {link}, with reduction in the network",
+    "of the run": "the machine profile was made from this run",
+    "no profile": "this machine has no profile ('jaxbench machine' makes one)",
+    "not in the profile": "the machine profile has no {what}",
+    "unverified": ", which the catalogue marks as unverified",
+    "no report": "no MFU: the point has no compile report",
+    "no FLOPs": "no MFU: the experiment states no FLOPs per step",
+    "no dtype": "no MFU: the config has no model.dtype, so its peak is unknown",
+    "no MFU": "no MFU: {why}",
+    "peak": "peak {tera:g} TFLOP/s per device ({name}, {column})",
+    "above 1": "; a value above 1 is impossible: the FLOP count, the clock or the peak is wrong",
+    "measured": "{percent:.3g} % of this machine's measured matmul peak, {rate} per {unit}",
+    "product": "{share} of a large product's rate here ({rate} per device, in the same rounds)",
+    "disturbed": ", which was disturbed: of its best block, {rate} per device, it is {percent:.0f} %",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +219,7 @@ def demands(
 class PeakShare:
     """The share of its peak that a case reaches."""
 
-    part: Estimate = UNKNOWN
+    share: Estimate = UNKNOWN
     peak: str = ""  # in words; "" without a peak
     why_not: str = ""  # the reason for none
     source: str = ""  # as in `Ceiling`
@@ -206,11 +237,11 @@ def share_of_peak(demands: tuple[Demand, ...]) -> PeakShare:
     if not shared:
         limits = [d.limit for d in demands if _may_bind(d, demands)]
         reasons = [limit.text for limit in limits if not limit.no_share] or [limit.no_share for limit in limits]
-        return PeakShare(why_not="; ".join(reasons) or "none of its work has a peak")
+        return PeakShare(why_not="; ".join(reasons) or WORDS["no work"])
     binding = max(shared, key=lambda d: d.least_s)
     source = binding.limit.source
     peak = f"{'catalogued' if source == 'catalogue' else source} peak: {binding.limit.text}"
-    return PeakShare(part=binding.rate.over(binding.limit.rate), peak=peak, source=source)
+    return PeakShare(share=binding.rate.over(binding.limit.rate), peak=peak, source=source)
 
 
 def _may_bind(demand: Demand, demands: tuple[Demand, ...]) -> bool:
@@ -228,14 +259,23 @@ def _flop_limit(point: MeasuredPoint, kind: str, ceiling: Ceiling, machine: Mach
     text = quantities.flops(ceiling.rate, point.dtype)
     if ceiling.source == "catalogue":  # the ceiling came from this row of it
         name, row = present(peak).name, present(row)
-        return _limit(ceiling, f"{text} ({name}, {row.column}){_doubt(row.verified)}")
+        return _limit(ceiling, f"{text} ({name}, {row.column}){_unverified_note(row.verified)}")
     if ceiling.source == "measured":
-        return _limit(ceiling, f"{text}, this machine's best {point.dtype} matmul {_up_to(point)} (machine.json)")
-    missing = f"the catalogue has no {point.dtype} peak for {peak.name}" if peak else hardware.why_not(kind)
-    return Limit(text=f"{missing}, and {_no_card(machine, f'{point.dtype} matmul {_where(point)}')}")
+        best = WORDS["matmul"].format(rate=text, dtype=point.dtype, where=_up_to(point))
+        return _limit(ceiling, best)
+    missing = _not_catalogued(point.dtype, kind)
+    profile = _no_card(machine, f"{point.dtype} matmul {_where(point)}")
+    return Limit(text=WORDS["both"].format(catalogue=missing, profile=profile))
+
+
+def _not_catalogued(dtype: str, kind: str) -> str:
+    """Why the catalogue has no peak of this format for this kind of device."""
+    peak = hardware.find(kind)
+    return WORDS["no format"].format(dtype=dtype, name=peak.name) if peak else hardware.why_not(kind)
 
 
 def _limit(ceiling: Ceiling, text: str, *, slack: float | None = None, no_share: str = "") -> Limit:
+    """The limit that a ceiling sets, with the slack of its source."""
     room = (slack or SLACK[ceiling.source]) * ceiling.room
     return Limit(rate=ceiling.rate, source=ceiling.source, text=text, slack=room, no_share=no_share)
 
@@ -246,23 +286,22 @@ def _bytes_limit(
     """The bandwidth limit of a case: of memory, or of a cache that holds its arrays. Transfers also use memory."""
     copies = point.family == "transfer"  # it reads one array and writes another, so it touches all that it holds
     touched = float(point.resident_bytes or math.inf) if copies else _touched(point)
-    no_share = "a copy is bound by its link before its memory" if copies else ""
+    no_share = WORDS["a copy"] if copies else ""
     if memory_level(touched, cache_bytes if point.platform == "cpu" else None) == "cache":
-        no_share = no_share or "its arrays fit in a cache, and caches have no single bandwidth"
+        no_share = no_share or WORDS["cached"]
         if not known.cache.source:
-            return Limit(text="its arrays fit in a cache of unknown bandwidth", no_share=no_share)
-        text = f"{quantities.per_second(known.cache.rate)}, this machine's best from a cache {_up_to(point)}"
-        return _limit(known.cache, f"{text} (machine.json)", slack=SLACK["cache"], no_share=no_share)
+            return Limit(text=WORDS["unknown cache"], no_share=no_share)
+        text = WORDS["cache"].format(rate=quantities.per_second(known.cache.rate), where=_up_to(point))
+        return _limit(known.cache, text, slack=SLACK["cache"], no_share=no_share)
     text = quantities.per_second(known.memory.rate)
     if known.memory.source == "catalogue":
         peak = present(hardware.find(kind))
-        text += f" ({peak.name}, mem_bw_gbps){_doubt(peak.memory_verified)}"
+        text += f" ({peak.name}, mem_bw_gbps){_unverified_note(peak.memory_verified)}"
         return _limit(known.memory, text, no_share=no_share)
     if known.memory.source == "measured":
-        best = f"this machine's best from memory {_up_to(point)} (machine.json)"
-        return _limit(known.memory, f"{text}, {best}", no_share=no_share)
-    why = f"{hardware.why_not(kind)}, and {_no_card(machine, f'streaming from memory {_where(point)}')}"
-    return Limit(text=why, no_share=no_share)
+        return _limit(known.memory, WORDS["memory"].format(rate=text, where=_up_to(point)), no_share=no_share)
+    profile = _no_card(machine, f"streaming from memory {_where(point)}")
+    return Limit(text=WORDS["both"].format(catalogue=hardware.why_not(kind), profile=profile), no_share=no_share)
 
 
 def _touched(point: MeasuredPoint) -> float:
@@ -279,31 +318,33 @@ def _touched(point: MeasuredPoint) -> float:
 def _link_limit(point: MeasuredPoint, kind: str) -> Limit:
     """The catalogue's link in one direction, if this case uses it."""
     if point.platform == "cpu":
-        return Limit(text="CPU devices have no link of their own: they share the machine's memory")
+        return Limit(text=WORDS["CPU"])
     peak = hardware.find(kind)
     link = peak.link if peak is not None else None
     to_host = "host" in (point.source, point.target)
     if peak is None:
         return Limit(text=hardware.why_not(kind))
     if link is None:
-        return Limit(text=f"the catalogue has no link for {peak.name}")
+        return Limit(text=WORDS["no link"].format(name=peak.name))
     if to_host != link.is_pcie:  # PCIe leads to the host, and NVLink or the like to other devices
         which = "to other devices" if to_host else "to the host (PCIe)"
-        return Limit(text=f"the only catalogued link of {peak.name} is the one {which}")
+        return Limit(text=WORDS["another link"].format(name=peak.name, which=which))
     if link.devices > 1:
-        return Limit(text=f"{link.devices} JAX devices are one {peak.name}, and the link inside it is not catalogued")
+        return Limit(text=WORDS["inside"].format(devices=link.devices, name=peak.name))
     rate, n = link.unidirectional_bytes_per_s, point.devices
-    text = f"{quantities.per_second(rate)} one way ({peak.name}: {link.note}){_doubt(link.verified)}"
+    shown, doubt = quantities.per_second(rate), _unverified_note(link.verified)
+    text = WORDS["one way"].format(rate=shown, name=peak.name, note=link.note, doubt=doubt)
     if point.op == "all_reduce" and link.reduces_in_network:
         # If the switch reduces, a device sends its S bytes once and receives the sum once. So algbw may reach the
         # link's rate. busbw counts the 2(n-1)/n S bytes that a ring must send, so it may reach 2(n-1)/n times that.
         # Published 8xH200 results reach 473 GB/s of bus bandwidth at 4 GiB and 482 at 16 GiB over 450 GB/s one way.
         factor = 2 * (n - 1) / n
-        rate, text = factor * rate, f"{factor:.3g} x {text}, with reduction in the network"
+        rate, text = factor * rate, WORDS["reduces"].format(factor=factor, link=text)
     return Limit(rate=rate, source="catalogue", text=text, slack=SLACK["catalogue"])
 
 
 def _where(point: MeasuredPoint) -> str:
+    """The cores or the device that a ceiling holds for."""
     return f"on {point.where}" if point.platform == "cpu" else "on this device"
 
 
@@ -314,14 +355,12 @@ def _up_to(point: MeasuredPoint) -> str:
 
 def _no_card(machine: MachineProfile | None, what: str) -> str:
     if machine is OF_THE_RUN:
-        return "the machine profile was made from this run"
-    if machine is None:
-        return "this machine has no profile ('jaxbench machine' makes one)"
-    return f"the machine profile has no {what}"
+        return WORDS["of the run"]
+    return WORDS["no profile"] if machine is None else WORDS["not in the profile"].format(what=what)
 
 
-def _doubt(verified: bool) -> str:
-    return "" if verified else ", which the catalogue marks as unverified"
+def _unverified_note(verified: bool) -> str:
+    return "" if verified else WORDS["unverified"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -352,10 +391,10 @@ class Utilisation:
         if not self.product_share.known:
             return ""
         share, rate = quantities.percent(self.product_share), quantities.flops(self.product_flop_per_s)
-        note = f"{share} of a large product's rate here ({rate} per device, in the same rounds)"
+        note = WORDS["product"].format(share=share, rate=rate)
         if self.product_share.value > SLACK["measured"] >= self.best_share:
-            best = f"{quantities.flops(self.best_flop_per_s)} per device"
-            note += f", which was disturbed: of its best block, {best}, it is {100 * self.best_share:.0f} %"
+            best = quantities.flops(self.best_flop_per_s)
+            note += WORDS["disturbed"].format(rate=best, percent=100 * self.best_share)
         return note
 
     @property
@@ -373,23 +412,22 @@ def utilisation(
     """
     record = point.record
     if record is None:
-        return Utilisation(note="no MFU: the point has no compile report")
-    flops = record.passport.flops_per_step
+        return Utilisation(note=WORDS["no report"])
+    flops = record.compile_report.flops_per_step
     if not flops > 0:
-        return Utilisation(note="no MFU: the experiment states no FLOPs per step")
+        return Utilisation(note=WORDS["no FLOPs"])
     use = Utilisation(flops_per_step=flops, flop_per_s=point.trainings * flops / step_s)
     if not dtype:
-        return dataclasses.replace(use, note="no MFU: the config has no model.dtype, so its peak is unknown")
+        return dataclasses.replace(use, note=WORDS["no dtype"])
     peak = hardware.find(record.device_kind)
     rate = peak.rate(dtype) if peak is not None else None
     if peak is not None and rate is not None:
-        text = f"peak {rate.flop_per_s / 1e12:g} TFLOP/s per device ({peak.name}, {rate.column})"
-        mfu, note = use.flop_per_s / (point.devices * rate.flop_per_s), f"{text}{_doubt(rate.verified)}"
+        text = WORDS["peak"].format(tera=rate.flop_per_s / 1e12, name=peak.name, column=rate.column)
+        mfu, note = use.flop_per_s / (point.devices * rate.flop_per_s), f"{text}{_unverified_note(rate.verified)}"
         if mfu > 1:  # the gate refuses it only beyond the slack of a catalogued peak
-            note += "; a value above 1 is impossible: the FLOP count, the clock or the peak is wrong"
+            note += WORDS["above 1"]
         return dataclasses.replace(use, mfu=mfu, note=note, peak=text)
-    missing = f"the catalogue has no {dtype} peak for {peak.name}" if peak else hardware.why_not(record.device_kind)
-    use = dataclasses.replace(use, note=f"no MFU: {missing}")
+    use = dataclasses.replace(use, note=WORDS["no MFU"].format(why=_not_catalogued(dtype, record.device_kind)))
     ceiling = measured_ceilings(machine, point.platform, 1, dtype).flop  # of one core: a CPU device has one
     if machine is None or not math.isfinite(ceiling.rate):
         return use
@@ -398,6 +436,6 @@ def utilisation(
         # More CPU devices than cores compute no faster, so only as many as there are cores count.
         workers, unit = min(point.devices, int(machine["machine"].get("cores") or point.devices)), "core"
     share = use.flop_per_s / (workers * ceiling.rate)
-    note = f"{100 * share:.3g} % of this machine's measured matmul peak, {quantities.flops(ceiling.rate)} per {unit}"
+    note = WORDS["measured"].format(percent=100 * share, rate=quantities.flops(ceiling.rate), unit=unit)
     slack = SLACK["measured"] * ceiling.room
     return dataclasses.replace(use, measured_peak_share=share, measured_note=note, measured_slack=slack)

@@ -33,13 +33,21 @@ from jaxbench.statistics.bootstrap import (
 from jaxbench.statistics.thirds import Thirds
 from jaxbench.statistics.timing import (
     Timing,
-    draws_of,
     measure,
     measure_loop,
     no_interval,
+    resampling_of,
     round_medians,
     unsettled,
 )
+
+# Caveats of a row, as clauses.
+NOTES = {
+    "shared": "{shared} of its {rounds} rounds are shared with its base {base}",
+    "only these": "{shared}: its speed-up uses only these",
+    "no interval": "speed-up without interval, and in no fit: {shared}, so drift does not cancel",
+    "threads": "some of this loss is XLA's shared CPU thread pool, not the strategy",
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,7 +77,8 @@ class Row:
     # Its ablations by name: alone, local, communication, peak; of a base also "batch=2x". They are in no table, figure,
     # fit or headline of points.
     ablations: Mapping[str, Row] = dataclasses.field(default_factory=dict)
-    explained: Mapping[str, Estimate] = dataclasses.field(default_factory=dict)  # `Waterfall.numbers`
+    # By name what follows from several rows: the losses of a waterfall, or the numbers of generation.
+    derived: Mapping[str, Estimate] = dataclasses.field(default_factory=dict)
 
     # Of an arm of a lever sweep (`arms.analyse`). The baseline is the first arm of its (strategy, scaling, devices).
     label: str = ""  # in tables and figures: the value of the swept lever, or the full name of the arm
@@ -96,6 +105,10 @@ class Row:
     peak_note: str = ""  # a sentence about the ceiling, or why there is none
     alpha_s: Estimate = UNKNOWN  # of the line through all sizes of its collective or transfer
     beta_bytes_per_s: Estimate = UNKNOWN
+
+    @property
+    def point_id(self) -> str:
+        return self.point.point
 
     @property
     def wrong(self) -> bool:
@@ -185,11 +198,12 @@ def analyse(
     machine: the profile of the same machine (`machine_profile.read`), or None. spread: run-to-run variance
     (`bootstrap.read_spread`).
     """
-    draws = draws_of(points, spread)  # one set for all points, so that common variation cancels in their ratios
+    # One for all points, so that common variation cancels in their ratios.
+    resampling = resampling_of(points, spread)
     if any(point.of_case for point in points):
-        return _with_thirds(_refuse_groups([_case(point, draws, manifest or {}, machine) for point in points]))
+        return _with_thirds(_refuse_groups([_case(point, resampling, manifest or {}, machine) for point in points]))
     config = config or {}
-    timed = [_timed(point, draws) for point in points]
+    timed = [_timed(point, resampling) for point in points]
     measured_ablations = [  # only the clocks are judged, because an ablation is not a whole step
         row.gated((gates.blocks(row.point, row.timing.clock_ratio),)) if row.timing.step_s.known else row
         for row in timed
@@ -208,16 +222,17 @@ def analyse(
     # An ablation's id is the id of its point, a slash and its own name.
     parts: dict[str, dict[str, Row]] = {}
     for row in measured_ablations:
-        parts.setdefault(row.point.explains, {})[row.point.point.removeprefix(f"{row.point.explains}/")] = row
-    rows = [dataclasses.replace(row, ablations=parts.get(row.point.point, {})) for row in rows]
+        parts.setdefault(row.point.explains, {})[row.point_id.removeprefix(f"{row.point.explains}/")] = row
+    rows = [dataclasses.replace(row, ablations=parts.get(row.point_id, {})) for row in rows]
     model_grows = config.get("weak") == "model"
     return _with_thirds(
         [_finish(row, _base(row.point, rows), model_grows=model_grows and row.point.scaling == "weak") for row in rows]
     )
 
 
-def _timed(point: MeasuredPoint, draws: BootstrapSamples) -> Row:
-    timing = measure(point, draws, examples=point.examples)
+def _timed(point: MeasuredPoint, resampling: BootstrapSamples) -> Row:
+    """The row of a step with its times and energy, before it has a base."""
+    timing = measure(point, resampling, examples=point.examples)
     return Row(point=point, timing=timing, energy=energy.of_point(point, timing))
 
 
@@ -227,7 +242,7 @@ def _with_thirds(rows: list[Row]) -> list[Row]:
     for row in rows:
         point = row.point
         if point.rounds and not point.oversubscribed:
-            process = row.timing.draws.process_of(point.units)
+            process = row.timing.resampling.process_of(point.units)
             compared = thirds.compare(process, np.log(round_medians(point.rounds)))
             row = dataclasses.replace(row, thirds=compared)
         found.append(row)
@@ -311,6 +326,7 @@ def dtype_of(point: MeasuredPoint, config: Mapping[str, Any]) -> str:
 
 
 def _base(point: MeasuredPoint, rows: list[Row]) -> Row | None:
+    """The measured row with the fewest devices of the point's strategy, scaling and arm."""
     family = [
         row
         for row in rows
@@ -332,7 +348,7 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
     # Weak scaling does more work on more devices, so the ratio of times alone is no speed-up.
     work = row.point.global_batch / base.point.global_batch
     if model_grows and row.point.record is not None and base.point.record is not None:
-        work = row.point.record.passport.flops_per_step / base.point.record.passport.flops_per_step
+        work = row.point.record.compile_report.flops_per_step / base.point.record.compile_report.flops_per_step
     relative = row.point.devices / base.point.devices
     if row.point is base.point:  # the ratio to itself has no noise: every draw is 1
         speedup, draws = Estimate(value=1.0, lo=1.0, hi=1.0), np.ones_like(row.timing.step_draws)
@@ -359,14 +375,15 @@ def _finish(row: Row, base: Row | None, *, model_grows: bool) -> Row:
 
 
 def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
+    """The caveats of a step's row, as clauses."""
     point, notes = row.point, []
     if point.oversubscribed:
-        notes.append("more devices than cores: the measured times do not describe scaling")
+        notes.append("more devices than cores, so the measured times do not describe scaling")
     notes.extend(no_interval(row.timing))
     if row.timing.step_s.known and base is None:
         notes.append("no speed-up: no base, as its smallest device count was refused by a gate or is oversubscribed")
     elif base is not None and base.point is not point and base.point.check_ok is not True:
-        notes.append(f"its base, {base.point.point}, did not pass its checks")
+        notes.append(f"its base, {base.point_id}, did not pass its checks")
     if base is not None and not point.oversubscribed and row.timing.step_s.known:
         notes.extend(_pairing(row, base))
     if not point.oversubscribed:
@@ -379,7 +396,7 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
     notes.extend(step_work.sentences(point.work, point.levers))
     for check in point.record.checks if point.record else ():
         if check.ok and check.excess_bytes:  # not an error
-            total = sum(c.bytes for c in point.record.passport.collectives) if point.record else 0
+            total = sum(c.bytes for c in point.record.compile_report.collectives) if point.record else 0
             beyond = f"{check.excess_bytes:,} of {total:,} bytes of collectives are beyond the expected bytes"
             notes.append(f"excess: {beyond}")
     notes.extend([point.repetition, *([] if point.oversubscribed else unsettled(point)), row.timing.clock_note])
@@ -387,14 +404,14 @@ def _notes(row: Row, base: Row | None) -> tuple[str, ...]:
 
 
 def _pairing(row: Row, base: Row) -> list[str]:
+    """A caveat if the row and its base share only some of their rounds."""
     shared = len(set(row.point.units) & set(base.point.units))
     if shared == row.timing.rounds:  # also of the base itself
         return []
-    measured = f"{shared} of its {row.timing.rounds} rounds are shared with its base {base.point.point}"
+    measured = NOTES["shared"].format(shared=shared, rounds=row.timing.rounds, base=base.point_id)
     if row.paired:
-        return [f"{measured}: its speed-up uses only these"]
-    note = f"speed-up without interval, and in no fit: {measured}, so drift does not cancel"
-    return [note] if row.speedup.known else []
+        return [NOTES["only these"].format(shared=measured)]
+    return [NOTES["no interval"].format(shared=measured)] if row.speedup.known else []
 
 
 def _shared_threads(row: Row) -> list[str]:
@@ -406,7 +423,7 @@ def _shared_threads(row: Row) -> list[str]:
     # Several fake devices of one process share the pool, a device with a process of its own does not.
     if point.platform != "cpu" or point.devices <= point.processes or not row.efficiency.hi < 1:
         return []
-    return ["some of this loss is XLA's shared CPU thread pool, not the strategy"]
+    return [NOTES["threads"]]
 
 
 def _refuse_groups(rows: list[Row]) -> list[Row]:
@@ -432,8 +449,11 @@ def _refuse_groups(rows: list[Row]) -> list[Row]:
     return result
 
 
-def _case(point: MeasuredPoint, draws: BootstrapSamples, manifest: Manifest, machine: MachineProfile | None) -> Row:
-    measured = measure(point, draws, examples=point.examples)
+def _case(
+    point: MeasuredPoint, resampling: BootstrapSamples, manifest: Manifest, machine: MachineProfile | None
+) -> Row:
+    """The row of a case: rates, its share of the peak, and its gates."""
+    measured = measure(point, resampling, examples=point.examples)
     if not measured.step_s.known:  # no rates, and nothing for a gate to judge
         return Row(point=point, timing=measured, notes=_case_notes(point, measured))
     loop = measure_loop(point, measured)
@@ -453,7 +473,7 @@ def _case(point: MeasuredPoint, draws: BootstrapSamples, manifest: Manifest, mac
         energy=energy.of_point(point, measured),
         loop_s=loop.iteration_s,
         **vars(per_second),
-        peak_share=share.part,
+        peak_share=share.share,
         peak=share.peak,
         peak_note=share.note,
         notes=_case_notes(point, measured),
@@ -494,5 +514,5 @@ def _per_second(amount: float | None, measured: Timing) -> Estimate:
 
 
 def _case_notes(point: MeasuredPoint, measured: Timing) -> tuple[str, ...]:
-    note = "more devices than cores: the measured times do not describe the machine's links" * point.oversubscribed
+    note = "more devices than cores, so the measured times do not describe the machine's links" * point.oversubscribed
     return (*filter(None, (note, point.repetition)), *no_interval(measured), *unsettled(point))

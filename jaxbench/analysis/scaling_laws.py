@@ -27,6 +27,14 @@ from jaxbench.statistics.bootstrap import Estimate, estimate
 
 # Enough for percentiles at 2.5 and 97.5 %, and each is a solution of a least-squares problem.
 REFITS = 400
+# Why a law is not fitted.
+WHY_NOT = {
+    "few": "{count} valid device {noun}{shared}, and {law} needs {needed}",
+    "in the same rounds": " measured in the same rounds as their base",
+    "base": "its base {point} is not a valid point",
+    "failed": "least squares did not converge",
+    "bound": "{parameters} is at its bound, so this law does not describe the run",
+}
 EXACT = 1e-6  # a misfit below this is rounding: data of perfect scaling are at a bound, but the law describes them
 
 
@@ -110,6 +118,7 @@ def fit_all(rows: list[Row]) -> list[Fit]:
 
 
 def _fit(name: str, strategy: str, family: list[Row]) -> Fit:
+    """The fit of one law to one family of rows, or why there is none."""
     law = _LAWS[name]
     known = sorted((r for r in family if r.quotable and r.speedup.known), key=lambda r: r.point.devices)
     # Points without shared rounds carry the drift between sessions, which a law would explain as contention.
@@ -120,16 +129,16 @@ def _fit(name: str, strategy: str, family: list[Row]) -> Fit:
     # With one count for each parameter and the base, a law passes through every point and says nothing.
     if len(devices) < law.counts:
         noun = "count" if len(devices) == 1 else "counts"
-        shared = "" if len(valid) == len(known) else " measured in the same rounds as their base"
-        why = f"{len(devices)} valid device {noun}{shared}, and {name} needs {law.counts}"
+        shared = "" if len(valid) == len(known) else WHY_NOT["in the same rounds"]
+        why = WHY_NOT["few"].format(count=len(devices), noun=noun, shared=shared, law=name, needed=law.counts)
         return dataclasses.replace(fit, why_not=why)
     if base is not None and not base.reportable:
-        return dataclasses.replace(fit, why_not=f"its base {base.point} is not a valid point")
+        return dataclasses.replace(fit, why_not=WHY_NOT["base"].format(point=base.point))
     n = np.array([r.relative_devices for r in valid])
     measured = np.array([r.speedup.value for r in valid])
     best = _solve(law, n, measured)
     if not np.isfinite(best).all():
-        return dataclasses.replace(fit, why_not="least squares did not converge")
+        return dataclasses.replace(fit, why_not=WHY_NOT["failed"])
     # The same bootstrap sample at every count, so the correlation between points reaches the parameters.
     draws = np.stack([r.speedup_draws for r in valid], axis=1)[:REFITS]
     refits = np.array([_solve(law, n, draw) for draw in draws if np.isfinite(draw).all()]).reshape(-1, len(best))
@@ -139,8 +148,7 @@ def _fit(name: str, strategy: str, family: list[Row]) -> Fit:
     parameters = tuple((*names, value) for names, value in zip(law.parameters, values, strict=True))
     if misfit > EXACT and all(_held(value, law.upper) for value in values):
         fixed = ", ".join(f"{symbol} = {value.value:.3g}" for symbol, _, value in parameters)
-        why = f"{fixed} is at its bound, so this law does not describe the run"
-        return dataclasses.replace(fit, misfit=misfit, why_not=why)
+        return dataclasses.replace(fit, misfit=misfit, why_not=WHY_NOT["bound"].format(parameters=fixed))
     return dataclasses.replace(fit, misfit=misfit, parameters=parameters)
 
 

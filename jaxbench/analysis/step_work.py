@@ -14,6 +14,9 @@ MOSTLY_STILL = 0.5  # of the parameters: a step that moves fewer says so, even i
 NAMED = 4  # arrays in a sentence
 # Where every product is counted, a formula may differ by this factor in either direction: it may leave out small terms.
 MISCOUNTED = 1.05
+NO_EFFECT = "the {noun} {names} of the batch {verb} no effect on the loss and its gradient"
+COMPILED, MODEL = "the compiled step has", "the products of the model have"
+DIFFERS = "states {stated} FLOPs per {each}, {what} {found}"
 BEYOND = ("masked_flops", "padding_flops")  # facts: FLOPs of an example that a formula leaves out on purpose
 
 
@@ -40,35 +43,38 @@ class Stated:
         compiled = sum(work.product_flops.values())
         # A compiler may write products with vectors as sums. Its text has all other products that the step does.
         if work.all_products_counted and self.flops > MISCOUNTED * (compiled + work.vector_flops):
-            return self._differs(compiled, "the compiled step has")
+            return self._differs(compiled, COMPILED)
         most = self.flops + self.batch * self.beyond
         # On several devices a step may repeat products, and one that computes activations again has more of them. Then
         # only the model's own count shows a formula that is too small.
         if work.model_flops is not None:
             too_many, too_few = self.flops > MISCOUNTED * work.model_flops, MISCOUNTED * most < work.model_flops
-            return self._differs(work.model_flops, "the products of the model have") if too_many or too_few else ""
+            return self._differs(work.model_flops, MODEL) if too_many or too_few else ""
         if self.devices == 1 and not work.recomputes and MISCOUNTED * most < compiled:
-            return self._differs(compiled, "the compiled step has")
+            return self._differs(compiled, COMPILED)
         return ""
 
     def _differs(self, counted: float, what: str) -> str:
+        """A clause that compares the stated FLOPs with counted ones."""
         stated, found = (f"{flops / (self.batch or 1):,.0f}" for flops in (self.flops, counted))
-        return f"states {stated} FLOPs per {self.each}, {what} {found}"
+        return DIFFERS.format(stated=stated, each=self.each, what=what, found=found)
 
 
 def sentences(work: StepWork | None, levers: Mapping[str, str] | None = None) -> list[str]:
     """What a reader must know beyond the time of a step, each without a full stop; [] for nothing, or if unknown."""
     if work is None:
         return []
+    trains = (levers or {}).get("part") != "inference"  # which reads no label, and has no gradient
     return [
-        *_movement(work),
-        *_idle(work),
-        *_examples(work),
+        *(_movement(work) if trains else []),
+        *(_idle(work) if trains else []),
+        *(_examples(work) if trains else []),
         *([f"the step has {text}"] if (text := products(work, levers)) else []),
     ]
 
 
 def _movement(work: StepWork) -> list[str]:
+    """Sentences on steps in which no parameter moved."""
     found = []
     if work.steps and work.changing_steps == 0:
         return [f"no parameter changed in {work.steps} steps"]
@@ -84,7 +90,7 @@ def _movement(work: StepWork) -> list[str]:
     if work.still_arrays:
         found.append(
             f"{len(work.still_arrays)} of {work.parameter_arrays} parameter arrays, {_share(work.still_share or 0.0)} "
-            f"of the parameters, never changed: {_names(work.still_arrays)}"
+            f"of the parameters, never changed: {_first_names(work.still_arrays)}"
         )
     elif work.moved_share is not None and work.moved_share < 1 - MOSTLY_STILL:
         found.append(f"{_share(1 - work.moved_share)} of the parameters never changed in {work.steps} steps")
@@ -95,13 +101,15 @@ def _movement(work: StepWork) -> list[str]:
 
 
 def _idle(work: StepWork) -> list[str]:
+    """A sentence on fields of the batch that have no effect."""
     if work.reads_batch is False or not work.idle_fields:  # the check "batch" says the first
         return []
     noun, verb = ("field", "has") if len(work.idle_fields) == 1 else ("fields", "have")
-    return [f"the {noun} {_names(work.idle_fields)} of the batch {verb} no effect on the loss and its gradient"]
+    return [NO_EFFECT.format(noun=noun, names=_first_names(work.idle_fields), verb=verb)]
 
 
 def _examples(work: StepWork) -> list[str]:
+    """A sentence on examples without a gradient."""
     if work.examples_with_gradient is None or work.examples_with_gradient == work.examples:
         return []
     # At least: an example without one for its values may have got one with the values that replaced them.
@@ -142,6 +150,6 @@ def _share(part: float) -> str:
     return f"{percent:.0f} %" if percent in (0.0, 100.0) else f"{min(max(percent, 0.1), 99.9):.1f} %"
 
 
-def _names(paths: tuple[str, ...]) -> str:
+def _first_names(paths: tuple[str, ...]) -> str:
     more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
     return ", ".join(paths[:NAMED]) + more

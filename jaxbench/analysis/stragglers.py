@@ -23,6 +23,15 @@ from jaxbench.records.manifest import Surroundings
 from jaxbench.statistics.bootstrap import MIN_PROCESSES, MIN_ROUNDS, Estimate, Unit, estimate
 from jaxbench.statistics.timing import measure as timing_of
 
+NONE_SLOW = (
+    "No process is slow in most rounds. The slowest process of a block, which varies, took at most {times} the "
+    "median's time ({point})."
+)
+SLOW = (
+    "{point}: process {process} of {count}{host} {what}, {times} the median's time, and is the slowest in {slowest} of "
+    "{rounds} rounds."
+)
+ONLY_LOCAL = " Only a step without communication shows which process is slow."
 LEAST = 0.01  # a process that is slower by less than this is not called slow, however certain that is
 CHANCE = 0.05  # the largest probability that one of several equal processes is called slow
 
@@ -98,7 +107,8 @@ def averaged(row: Row) -> Row | None:
         for each in row.point.rounds
     )
     point = dataclasses.replace(row.point, rounds=rounds)
-    timing = timing_of(point, row.timing.draws, examples=point.global_batch)  # same draws: it pairs with other rows
+    # With the same draws as other rows, so that it pairs with them.
+    timing = timing_of(point, row.timing.resampling, examples=point.global_batch)
     return dataclasses.replace(row, point=point, timing=timing)
 
 
@@ -110,11 +120,11 @@ def pace(row: Row) -> Pace:
     of_rounds = np.array([np.median(over, axis=1) for over in blocks])
     samples = np.concatenate([over.max(axis=0) for over in blocks])
     owners = np.repeat(np.arange(len(blocks)), [over.shape[1] for over in blocks])
-    value, drawn = row.timing.draws.centre(samples, owners, units)
+    value, drawn = row.timing.resampling.centre(samples, owners, units)
     # A round in which several tie counts for none of them.
     leads = of_rounds == of_rounds.max(axis=1, keepdims=True)
     return Pace(
-        point=row.point.point,
+        point=row.point_id,
         relative=_relative(row, units, np.log(of_rounds)),
         slowest_over_median=estimate(value, np.maximum(drawn, 1), rounds=len(units)),  # the slowest is never below 1
         slowest_in=tuple(int(count) for count in leads[leads.sum(axis=1) == 1].sum(axis=0)),
@@ -130,8 +140,8 @@ def _relative(row: Row, units: Sequence[Unit], logs: np.ndarray) -> tuple[Estima
     logs: (rounds, processes). Each interval has level 1 - CHANCE / processes (Bonferroni), because the slowest process
     is selected among them.
     """
-    draws = row.timing.draws
-    starts = draws.process[[draws.units.index(unit) for unit in units]]
+    resampling = row.timing.resampling
+    starts = resampling.process[[resampling.units.index(unit) for unit in units]]
     if len(np.unique(starts)) >= MIN_PROCESSES:  # rounds of one start share its memory layout, and are not independent
         logs = np.array([logs[starts == start].mean(axis=0) for start in np.unique(starts)])
     count, processes = logs.shape
@@ -154,10 +164,7 @@ def sentences(rows: Sequence[Row], workers: Mapping[str, Surroundings]) -> list[
     if slow := [one for one in found if one.clearest.slow is not None]:
         return [sentence(one, workers.get(one.clearest.worker, Surroundings()).get("hosts", ())) for one in slow]
     worst = max((one.clearest for one in found), key=lambda pace: pace.slowest_over_median.value)
-    return [
-        f"No process is slow in most rounds. The slowest process of a block, which varies, took at most "
-        f"{times(worst.slowest_over_median)} the median's time ({worst.point})."
-    ]
+    return [NONE_SLOW.format(times=times(worst.slowest_over_median), point=worst.point)]
 
 
 def sentence(one: Stragglers, hosts: Sequence[str] = ()) -> str:
@@ -166,8 +173,14 @@ def sentence(one: Stragglers, hosts: Sequence[str] = ()) -> str:
     process = int(pace.slow or 0)
     host = f" (on {hosts[process]})" if len(set(hosts)) > 1 else ""
     what = "is slow" if one.local is not None else "ends its blocks last"
-    text = (
-        f"{pace.point}: process {process} of {len(pace.relative)}{host} {what}, {times(pace.relative[process])} the "
-        f"median's time, and is the slowest in {pace.slowest_in[process]} of {pace.rounds} rounds."
+    text = SLOW.format(
+        point=pace.point,
+        process=process,
+        count=len(pace.relative),
+        host=host,
+        what=what,
+        times=times(pace.relative[process]),
+        slowest=pace.slowest_in[process],
+        rounds=pace.rounds,
     )
-    return text if one.local is not None else f"{text} Only a step without communication shows which process is slow."
+    return text if one.local is not None else text + ONLY_LOCAL

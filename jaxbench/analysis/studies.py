@@ -18,6 +18,17 @@ from jaxbench.records.studies import LONGEST, REMAT_LAW, SEARCH, Depths, Longest
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
 T = TypeVar("T")
+SEARCHED = {
+    "nothing": "No batch was proven to fit into {limit}{failed}.",
+    "found": "The largest batch proven to fit into {limit} is {largest}, {predicted}.",
+    "above": " {batch} was run too and did not fit.",
+    "error": " The compiler predicts {percent:.2g} % {more} memory than was measured.",
+    "no error": " The accuracy of the prediction is unknown: memory was not measured.",
+}
+LAW = {
+    "one depth": "{remat}: no exponent, because it needs two depths.",
+    "law": "{remat}: scratch memory grows like n^{slope}{ends} over {blocks} blocks.",
+}
 
 
 def _read(path: Path, kind: type[T]) -> T | None:
@@ -41,16 +52,16 @@ def search_sentence(search: Search) -> str:
     limit = f"{scaled(search.limit_bytes, 'B')} ({search.limit_source})"
     if not search.largest:
         failed = "; ".join(f"{proof.batch}: {proof.reason}" for proof in search.proven if not proof.ok)
-        return f"No batch was proven to fit into {limit}{f': {failed}' if failed else ''}."
+        return SEARCHED["nothing"].format(limit=limit, failed=f": {failed}" if failed else "")
     words = "as predicted" if search.predicted == search.largest else f"where {search.predicted} was predicted"
-    text = f"The largest batch proven to fit into {limit} is {search.largest}, {words}."
+    text = SEARCHED["found"].format(limit=limit, largest=search.largest, predicted=words)
     above = [proof.batch for proof in search.proven if not proof.ok and proof.batch > search.largest]
     if above:
-        text += f" {min(above)} was run too and did not fit."
-    if search.error is not None:
-        word = "more" if search.error >= 0 else "less"
-        return f"{text} The compiler predicts {100 * abs(search.error):.2g} % {word} memory than was measured."
-    return f"{text} The accuracy of the prediction is unknown: memory was not measured."
+        text += SEARCHED["above"].format(batch=min(above))
+    if search.error is None:
+        return text + SEARCHED["no error"]
+    more = "more" if search.error >= 0 else "less"
+    return text + SEARCHED["error"].format(percent=100 * abs(search.error), more=more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +81,9 @@ class Law:
     @property
     def sentence(self) -> str:
         """The exponent with its interval, as a sentence."""
-        blocks = f"{self.sizes[0][0]} to {self.sizes[-1][0]} blocks"
-        if not self.slope.known:
-            return f"{self.remat}: no exponent, because it needs two depths."
         ends = f" [{self.slope.lo:.2f}, {self.slope.hi:.2f}]" if self.slope.has_interval else " (no interval)"
-        return f"{self.remat}: scratch memory grows like n^{self.slope.value:.2f}{ends} over {blocks}."
+        facts = {"remat": self.remat, "blocks": f"{self.sizes[0][0]} to {self.sizes[-1][0]}", "ends": ends}
+        return LAW["law" if self.slope.known else "one depth"].format(slope=f"{self.slope.value:.2f}", **facts)
 
 
 def read_remat_law(folder: Path) -> list[Law]:

@@ -60,6 +60,7 @@ NAMES = (
 )
 PARTS = ("alone", "processes", "local", "schedule", "communication")
 RESIDENT = "resident"  # the ablation of a step that waits for input: the same step with its input on the devices
+OTHER_WORK = "a smaller batch has {share:.2f}x the products of a device's part of the step"
 COUNTED = 0.005  # two programs do the same work if their FLOPs differ by less than this, relative
 SHARE = 0.05  # a part of the batch is the same work as a device's part of the step if their FLOPs differ by less
 # FLOPs measure the work of a step only if matrix products dominate its time. At the rate of a large product, they must
@@ -129,6 +130,10 @@ class Waterfall:
         return self.row.point
 
     @property
+    def devices(self) -> int:
+        return self.row.point.devices
+
+    @property
     def family(self) -> str:
         """Strategy, scaling and the arm, if there is one: "shard_map strong"."""
         return " ".join(filter(None, (self.point.strategy, self.point.scaling, self.point.arm)))
@@ -169,20 +174,20 @@ class Waterfall:
 def explain(rows: Sequence[Row], waterfalls: Sequence[Waterfall]) -> list[Row]:
     """The rows with the numbers of their waterfalls."""
     numbers = {waterfall.point.point: waterfall.numbers for waterfall in waterfalls}
-    return [dataclasses.replace(row, explained=numbers.get(row.point.point, {})) for row in rows]
+    return [dataclasses.replace(row, derived=numbers.get(row.point_id, {})) for row in rows]
 
 
 def find(
-    rows: Sequence[Row], card: MachineProfile | None = None, workers: Mapping[str, Surroundings] | None = None
+    rows: Sequence[Row], profile: MachineProfile | None = None, workers: Mapping[str, Surroundings] | None = None
 ) -> list[Waterfall]:
     """The waterfall of every row that has ablations, in the order of the rows.
 
     A row has none if it is oversubscribed, refused or wrong, if its base has more than one device, if it shares too few
-    rounds with its ablations for an interval, or if the machine was busy in most of its rounds (`withheld`). card: the
-    machine profile. workers: from the manifest.
+    rounds with its ablations for an interval, or if the machine was busy in most of its rounds (`withheld`).
+    profile: of the machine. workers: from the manifest.
     """
     found = [
-        _of(base, row, alpha_beta.communication_s(row.point, card, workers))
+        _of(base, row, alpha_beta.communication_s(row.point, profile, workers))
         for base, row in _explained(rows)
         if not _mostly_busy(row)
     ]
@@ -201,7 +206,7 @@ def _mostly_busy(row: Row) -> Busy | None:
 
 def _explained(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
     """(base, row) of each row that has ablations and an efficiency that they can explain."""
-    by_point = {row.point.point: row for row in rows}
+    by_point = {row.point_id: row for row in rows}
     found = []
     for row in rows:
         base = by_point.get(row.base.point) if row.base is not None else None
@@ -213,6 +218,7 @@ def _explained(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
 
 
 def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
+    """The waterfall of one row: its factors, and what they leave unexplained."""
     usable = _usable(base, row)
     shared = paired_ratio.times([base, row, *usable.values()], own=True)
     # By name (1 + draws,): the value, then its draws.
@@ -233,7 +239,7 @@ def _of(base: Row, row: Row, predicted_s: float) -> Waterfall:
     missing = [(row, name) for name in PARTS if name not in usable and not needless.get(name)]
     if any(RESIDENT in side.ablations for side in (base, row)):
         missing += [(side, RESIDENT) for side in (base, row) if _fault(side, RESIDENT)]
-    reasons = tuple(f"{side.point.point}/{name} ({_fault(side, name)})" for side, name in missing)
+    reasons = tuple(f"{side.point_id}/{name} ({_fault(side, name)})" for side, name in missing)
     return Waterfall(
         row=row,
         base=base,
@@ -255,12 +261,12 @@ def _fault(row: Row, part: str) -> str:
         return "it was not planned"
     if why := fault(found):
         return why
-    counts = [each.point.record.passport.product_flops_per_step for each in (found, row) if each.point.record]
+    counts = [each.point.record.compile_report.product_flops_per_step for each in (found, row) if each.point.record]
     plain = part == "alone" and found.point.global_batch != row.point.global_batch
     if plain and len(counts) == 2 and all(counts):
         share = row.point.devices * float(counts[0] or 0) / float(counts[1] or 0)
         if abs(share - 1) > SHARE:
-            return f"a smaller batch has {share:.2f}x the products of a device's part of the step"
+            return OTHER_WORK.format(share=share)
     return ""
 
 
@@ -340,7 +346,7 @@ def _filled(row: Row) -> float:
     record, rate = row.point.record, row.use.product_flop_per_s
     if record is None or not math.isfinite(rate):
         return 1.0
-    return float(record.passport.product_flops_per_step or 0) / rate / row.timing.step_s.value
+    return float(record.compile_report.product_flops_per_step or 0) / rate / row.timing.step_s.value
 
 
 def _extra_work(base: Row, row: Row, measured: float) -> float:
@@ -353,7 +359,9 @@ def _extra_work(base: Row, row: Row, measured: float) -> float:
     if stages(row.point) > 1:
         return 1.0
     alone = row.ablations.get("alone")
-    counts = [each.point.record.passport.product_flops_per_step for each in (base, alone) if each and each.point.record]
+    counts = [
+        each.point.record.compile_report.product_flops_per_step for each in (base, alone) if each and each.point.record
+    ]
     if len(counts) < 2 or not all(counts):
         return 1.0
     ratio = float(counts[0] or 0) * row.work / (row.point.devices * float(counts[1] or 0))

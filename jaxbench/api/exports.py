@@ -51,6 +51,7 @@ def log(result: Exportable, *, to: str, project: str = "jaxbench", folder: Folde
 
 
 def _source(result: Exportable, folder: Folder | None) -> source.Source:
+    """What a result exports. Raises UserError if it has no folder."""
     if isinstance(result, Compared):
         if folder is None:
             raise UserError("a comparison has no folder of its own: name one, such as folder='results/compared'.")

@@ -21,6 +21,7 @@ from jaxbench.report import page
 from jaxbench.report.drawing.canvas import Plot
 from jaxbench.report.page import Page, Section
 from jaxbench.report.table import TEXT, Table, plain
+from jaxbench.suites.papers import figure
 from jaxbench.suites.papers import page as papers
 
 COMPARISON = "comparison.json"
@@ -65,6 +66,7 @@ def load(path: Path) -> Result | None:
 
 
 def _training(path: Path) -> Result:
+    """The result of a folder of `train`."""
     curve = trainings.read_curve(path)
     content = training.page_of(path)
     title = f"{curve.experiment}: loss and {curve.metric} of its training"
@@ -73,6 +75,7 @@ def _training(path: Path) -> Result:
 
 
 def _trainings(path: Path) -> Result:
+    """The result of a folder of `targets`."""
     trained = trainings.read_trained(path)
     curves = analysis.curves(trained)
     title = f"{path.name}: steps and time to a target"
@@ -81,6 +84,7 @@ def _trainings(path: Path) -> Result:
 
 
 def _audit(path: Path) -> Result:
+    """The result of a folder of `audit`."""
     table = frame((path / audit.CSV).read_text(encoding="utf-8"))
     counts = ", ".join(f"{count} {verdict}" for verdict, count in table["verdict"].value_counts().items())
     wrong = table[table["verdict"] == audit.INCONSISTENT]
@@ -89,15 +93,17 @@ def _audit(path: Path) -> Result:
 
 
 def _paper(path: Path) -> Result:
+    """The result of a folder of `paper`."""
     document = papers.read(path / papers.DOCUMENT)
     fields = ("name", "verdict", "value", "lo", "hi", "limit", "why")
     table = pd.DataFrame([{field: claim.get(field) for field in fields} for claim in document["claims"]])
     said = {"Claims": [f"{claim['name']}: {claim['verdict']}." for claim in document["claims"]]}
     shown = f"{document['title']}: {papers.counts(document['claims'])}."
-    return Paper(_page(str(document["id"]), shown, said), path, table, _drawn(path, papers.FIGURE))
+    return Paper(_page(str(document["id"]), shown, said), path, table, _drawn(path, figure.NAME))
 
 
 def _comparison(path: Path) -> Result:
+    """The result of a folder of `compare` or `ab`."""
     points, verdict, headline = read_json(path / COMPARISON, _judged, "run the comparison again.")
     figures = _drawn(path, "comparison")
     result = Comparison(_page("comparison", headline, {}), path, pd.DataFrame(points), verdict)
@@ -119,11 +125,12 @@ def _judged(document: Json) -> tuple[list[dict[str, object]], str, str]:
 def _drawn(path: Path, name: str) -> list[ResultFigure]:
     """The figure that the command drew; [] without its file."""
     file = path / "figures" / f"{name}.png"
-    plot = Plot(name=name, caption=f"The figure that the command wrote into {path.name}.", draw=lambda: None)
+    plot = Plot(name=name, caption=f"The figure that the command wrote into {path.name}.", make=lambda: None)
     return [ResultFigure(plot, file=file)] if file.is_file() else []
 
 
 def _page(name: str, headline: str, sentences: Mapping[str, list[str]]) -> Page:
+    """A page with sentences only, for results without a table of their own."""
     sections = [Section(heading, texts) for heading, texts in sentences.items() if texts]
     empty: Table = plain({"": TEXT}, [])
     return page.Page(name=name, heading=name, headlines=[headline], pictures=(), table=empty, sections=sections)

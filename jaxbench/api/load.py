@@ -34,17 +34,17 @@ def load(path: str | os.PathLike[str]) -> Result:
         return Forecast(forecast.page_of(records), path, frame(forecast.fill_csv(records)), figures)
     if (other := folders.load(path)) is not None:
         return other
-    card = machine_profile.read(path / machine_profile.NAME)
-    if card is None or (path / RECORDS).exists():  # a run folder may hold a copy of the profile
+    profile = machine_profile.read(path / machine_profile.NAME)
+    if profile is None or (path / RECORDS).exists():  # a run folder may hold a copy of the profile
         return Run(build.find(path))
-    name = identity.machine_name(card["machine"])
+    name = identity.machine_name(profile["machine"])
     content = Page(
         name=name,
         heading=f"{name}: machine profile",
-        headlines=machine_page.headlines(card),
+        headlines=machine_page.headlines(profile),
         pictures=(),
-        table=machine_page.table(card),
-        sections=[Section("Doubts", machine_profile.doubts(card))],
+        table=machine_page.table(profile),
+        sections=[Section("Doubts", machine_profile.doubts(profile))],
     )
-    rows = [{"list": kind, **each} for kind in ("peaks", "launch", "links", "transfers") for each in card[kind]]
+    rows = [{"list": kind, **each} for kind in ("peaks", "launch", "links", "transfers") for each in profile[kind]]
     return Machine(content, path, pd.DataFrame(rows), [])

@@ -163,6 +163,7 @@ def _stop_with_caller() -> None:
 
 
 def _crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Ends the child with a code of its own after an exception that no verb handles."""
     traceback.print_exception(kind, error, trace)
     sys.stderr.flush()
     os._exit(_CRASHED)  # Python's own code, 1, means that points failed

@@ -108,11 +108,13 @@ class Result:
         shown = [self.figures[name] for name in names[:SHOWN]]
         images = [(each.name, base64.b64encode(each.png).decode(), each.width_px) for each in shown]
         more = f"More figures: {', '.join(names[SHOWN:])}. " if names[SHOWN:] else ""
+        said = page.in_words(self._page)
+        alarms = [s for part in said.sections if part.purpose is Purpose.SHORTFALL for s in part.sentences]
         return page.template("result.html").render(
-            page=self._page,
+            page=said,
             images=images,
-            alarms=self.shortfalls[: page.SHORTFALLS],
-            sections=[part for part in self._page.sections if part.purpose is not Purpose.SHORTFALL],
+            alarms=alarms[: page.SHORTFALLS],
+            sections=[part for part in said.sections if part.purpose is not Purpose.SHORTFALL],
             more=f"{more}All files: {self.path}" if self.path else more,
         )
 

@@ -14,10 +14,11 @@ from ml_collections import ConfigDict
 
 from jaxbench import discovery
 from jaxbench.cases import runnable
-from jaxbench.cases.placement import Placement
+from jaxbench.cases.placement import bytes_per_device, mesh_devices
 from jaxbench.cases.runnable import Facts, Runnable
 from jaxbench.core.clock import Loops, Timer
-from jaxbench.core.schema import CasePlace, CaseRecord, CompiledRecord, RoundRecord, Verdict
+from jaxbench.core.point import Point
+from jaxbench.core.schema import CaseFields, CaseRecord, CompiledRecord, RoundRecord, Verdict
 from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.hlo import collective_counts, operations
 from jaxbench.hlo.module import parse
@@ -30,7 +31,6 @@ from jaxbench.parallel.collectives import Chain
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Compiled, Fields
 from jaxbench.processes.server import stage
-from jaxbench.records.documents import decode
 from jaxbench.workloads.cases import (
     COLLECTIVES,
     TRANSFERS,
@@ -50,7 +50,7 @@ CHECKED_STEPS = 2  # the second step runs on the result of the first
 class PreparedCase:
     """A case that is ready to be measured. timer: for its processes. steps: in one block. loop_steps: in one loop."""
 
-    placement: Placement
+    placement: Point
     ready: Runnable
     timer: Timer
     steps: int
@@ -73,41 +73,43 @@ class CaseBench:
         self._visited: set[str] = set()  # cases that this process has measured
         self.hosts = ProcessGroup.of(devices).all_gather(socket.gethostname())  # of each process, by number
 
-    def members(self, placement: Placement) -> ProcessGroup:
+    def members(self, placement: Point) -> ProcessGroup:
         """The process group that measures a case."""
-        return ProcessGroup.of(self.devices[: placement.places]) if placement.family == "collective" else ProcessGroup()
+        if placement.family != "collective":
+            return ProcessGroup()
+        return ProcessGroup.of(self.devices[: mesh_devices(placement)])
 
-    def compile(self, placement: Placement) -> Runnable:
+    def compile(self, placement: Point) -> Runnable:
         """Raises StageError."""
-        case = self.cases[placement.case]
+        case = self.cases[placement.key]
         with stage("compile"):
             if isinstance(case, KernelWorkload):
                 return runnable.compile_kernel(case, self.devices[0])
             if isinstance(case, TransferWorkload):
                 return runnable.copies(case, placement.source, placement.target, self.devices)
-            return runnable.compile_chain(self._chain(case, placement), self.devices[0])
+            return runnable.compile_chain(self._build_chain(case, placement), self.devices[0])
 
     def compile_only(self, placed: Fields) -> Compiled:
         """The numbers that a dry run shows for a case. Calls would run, so they are skipped. Raises StageError."""
-        placement = decode(Placement, placed)
-        calls = makes_calls(self.cases[placement.case])
+        placement = Point.from_json(placed)
+        calls = makes_calls(self.cases[placement.key])
         with double_precision(placement.dtype):
             facts = Facts() if calls else self.compile(placement).facts
         return Compiled(
             compile_s=facts.compile_s or 0.0,
-            peak_bytes=placement.bytes_per_device,
+            peak_bytes=bytes_per_device(placement),
             flops=placement.flops or 0.0,
             loop=not calls,
         )
 
     def compile_for(self, placed: Fields) -> CompiledRecord:
         """Compiles a case for a target, and checks that a collective is the requested one. Raises StageError."""
-        placement = decode(Placement, placed)
-        case = self.cases[placement.case]
+        placement = Point.from_json(placed)
+        case = self.cases[placement.key]
         with double_precision(placement.dtype), stage("compile"):
             if isinstance(case, TransferWorkload) or makes_calls(case):
                 raise UserError("a case that consists of calls is not compiled as a whole: leave out --target.")
-            chain = self._chain(case, placement)
+            chain = self._build_chain(case, placement)
             step, compile_s = runnable.compile_for(chain)
         mesh = {} if chain.mesh is None else dict(chain.mesh.shape)
         memory, module = present(step.memory_analysis()), parse(step.as_text() or "")
@@ -134,18 +136,19 @@ class CaseBench:
             temp_bytes=int(memory.temp_size_in_bytes),
         )
 
-    def _chain(self, case: KernelWorkload | CollectiveWorkload, placement: Placement) -> Chain:
+    def _build_chain(self, case: KernelWorkload | CollectiveWorkload, placement: Point) -> Chain:
         if isinstance(case, KernelWorkload):
             return runnable.kernel_chain(case, self.devices[0])
-        return collectives.build(case, self.devices, _shape(placement.mesh), placement.axis)
+        return collectives.build(case, self.devices, _mesh_shape(placement.mesh), placement.axis)
 
     def prepare(self, placed: Fields) -> CaseRecord:
         """Compiles, checks the result, finds the block length. Raises StageError."""
-        placement = decode(Placement, placed)
+        placement = Point.from_json(placed)
         with double_precision(placement.dtype):
             return self._prepare(placement)
 
-    def _prepare(self, placement: Placement) -> CaseRecord:
+    def _prepare(self, placement: Point) -> CaseRecord:
+        """Compiles and checks a case, and chooses its block lengths."""
         ready = self.compile(placement)
         seed, members = self.config.seed, self.members(placement)
         with stage("check"), ready.context():
@@ -171,7 +174,7 @@ class CaseBench:
             launch_s = self.launch_s if ready.loop is not None else None
         self.prepared[placement.point] = PreparedCase(placement, ready, timer, steps, loop_steps)
         facts, device, owners = ready.facts, self.devices[0], self._owners(placement)
-        placed = {field.name: getattr(placement, field.name) for field in dataclasses.fields(CasePlace)}
+        placed = {field.name: getattr(placement, field.name) for field in dataclasses.fields(CaseFields)}
         return CaseRecord(
             **{**placed, "platform": device.platform},
             experiment=self.config.experiment,
@@ -228,16 +231,16 @@ class CaseBench:
             **dataclasses.asdict(measured),
         )
 
-    def _owners(self, placement: Placement) -> set[int]:
+    def _owners(self, placement: Point) -> set[int]:
         """The processes that own the devices of one group of a collective: the group with the most processes."""
         if placement.family != "collective":
             return {0}
-        shape = _shape(placement.mesh)
-        devices = [device.process_index for device in arranged(self.devices[: placement.places], shape).flat]
+        shape = _mesh_shape(placement.mesh)
+        devices = [device.process_index for device in arranged(self.devices[: mesh_devices(placement)], shape).flat]
         return max(({devices[at] for at in group} for group in groups(shape, placement.axis)), key=len)
 
 
-def _shape(mesh: str) -> tuple[int, ...]:
+def _mesh_shape(mesh: str) -> tuple[int, ...]:
     return tuple(int(side) for side in mesh.split("x"))
 
 

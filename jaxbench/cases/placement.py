@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 
 from jaxbench.cases import runnable
 from jaxbench.config import CaseSettings
-from jaxbench.core.schema import CasePlace
+from jaxbench.core.point import Point
 from jaxbench.digits import digits
 from jaxbench.errors import NothingToMeasure, UserError
 from jaxbench.machine.mesh import AXES, groupings, mesh_text
 from jaxbench.parallel.collectives import instruction, payload, resident_bytes
 from jaxbench.processes.counts import device_counts, process_counts
-from jaxbench.processes.messages import KEEP_MEMORY, Fields, Setup
 from jaxbench.records.manifest import Machine
 from jaxbench.workloads.cases import Case, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
 
@@ -36,55 +35,14 @@ CPU_TRANSFER_DEVICES = 4  # twelve pairs of fake devices show as much as fifty-s
 HOST_SHARE = {"kernel": 8, "other": 5}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Placement(CasePlace):
-    """One case with its devices. case: its key in the case set. processes: the number that run it together."""
+def mesh_devices(point: Point) -> int:
+    """The devices of its mesh: "2x4" -> 8; 1 without a mesh."""
+    return math.prod(int(side) for side in point.mesh.split("x")) if point.mesh else 1
 
-    case: str
-    devices: int = 1
-    oversubscribed: bool = False
-    cores: int
-    resident_bytes: int
-    processes: int = 1
 
-    def to_json(self) -> Fields:
-        """The fields that its worker needs. The worker counts the processes itself."""
-        return {name: value for name, value in asdict(self).items() if name != "processes"}
-
-    def worker(self) -> tuple[str, Setup]:
-        """(the name of the process that measures it, the setup of that process)."""
-        count = self.places
-        if self.family == "transfer":
-            places = [p for p in (self.source, self.target) if p != "host"]
-            count = max(int(p.split(":")[1]) for p in places) + 1  # JAX numbers devices from 0
-        setup = Setup(platform=self.platform, devices=count, processes=self.processes, environment=KEEP_MEMORY)
-        if self.platform != "cpu":
-            return self.platform, setup
-        if self.family == "kernel":
-            return f"cpu-cores{self.cores}", replace(setup, devices=1, cores=self.cores)
-        if self.family == "transfer":
-            return "cpu-transfer", setup
-        name = f"cpu{count}" + (f"-{self.processes}processes" if self.processes > 1 else "")
-        # Calls of a collective return nothing that the host could wait for, so it runs far ahead of them. Then XLA's
-        # pool needs two threads for each device (`core.clock.RUN_AHEAD`).
-        return name, replace(setup, environment={**KEEP_MEMORY, "NPROC": str(2 * count)})
-
-    @property
-    def places(self) -> int:
-        """The devices of its mesh: "2x4" -> 8; 1 without a mesh."""
-        return math.prod(int(side) for side in self.mesh.split("x")) if self.mesh else 1
-
-    @property
-    def bytes_per_device(self) -> int:
-        """One device's part of `resident_bytes`; for a transfer, all of them."""
-        return self.resident_bytes // self.places
-
-    @property
-    def text(self) -> str:
-        size = self.shape or (f"{self.elements:,}" if self.elements else f"{self.payload_bytes:,} bytes")
-        group = f", {self.mesh}:{self.axis}" if self.mesh else ""
-        where = f", {self.source} to {self.target}" if self.source else group
-        return f"{self.op} {self.dtype} {size} {self.impl}{where}"
+def bytes_per_device(point: Point) -> int:
+    """One device's part of `resident_bytes`; for a transfer, all of them."""
+    return (point.resident_bytes or 0) // mesh_devices(point)
 
 
 @dataclass
@@ -104,8 +62,8 @@ class _Fit:
         share = HOST_SHARE["kernel" if isinstance(case, KernelWorkload) else "other"]
         device = self.machine.get("device_memory_bytes") if platform != "cpu" else None
         if device and device // 2 < host // share:
-            return device // 2, f"half the memory of a device is {_bytes(device // 2)}"
-        why = f"measuring and checking it takes up to {share} times as much, of {_bytes(host)} of memory"
+            return device // 2, f"half the memory of a device is {_size_text(device // 2)}"
+        why = f"measuring and checking it takes up to {share} times as much, of {_size_text(host)} of memory"
         return host // share, why
 
     def __call__(self, case: Case, platform: str, resident: int, *, auto_bytes: int | None = None) -> bool:
@@ -116,13 +74,13 @@ class _Fit:
         limit, reason = self.memory(case, platform)
         if self.typed and resident > limit:
             raise UserError(
-                f"{case.key} would hold {_bytes(resident)} at the same time ({_sum(case, resident)}), and {reason}: "
-                "use smaller --config.sizes."
+                f"{case.key} would hold {_size_text(resident)} at the same time ({_sum(case, resident)}), "
+                f"and {reason}: use smaller --config.sizes."
             )
         limit = min(limit, self.settings.max_bytes or auto_bytes or AUTO_BYTES[platform])
         flops = case.flops if isinstance(case, KernelWorkload) else None
         if (self.settings.max_bytes or not self.typed) and resident > limit:
-            why = f"they would hold more than {_bytes(limit)} at the same time (config.max_bytes)"
+            why = f"they would hold more than {_size_text(limit)} at the same time (config.max_bytes)"
         elif not self.typed and platform == "cpu" and flops and flops > CPU_FLOPS:
             why = f"a call has more than {CPU_FLOPS:.0e} FLOPs, too many for a CPU unless --config.sizes names it"
         else:
@@ -140,10 +98,10 @@ class _Fit:
         return thinned
 
     def sentences(self) -> list[str]:
-        return [f"Left out: {_few(keys)}: {why}." for why, keys in self.left_out.items()]
+        return [f"Left out: {_first_keys(keys)}: {why}." for why, keys in self.left_out.items()]
 
 
-def place(cases: CaseSet, settings: CaseSettings, machine: Machine) -> tuple[list[Placement], list[str]]:
+def place(cases: CaseSet, settings: CaseSettings, machine: Machine) -> tuple[list[Point], list[str]]:
     """(the points, sentences about cases that were left out). machine: a manifest.
 
     Raises:
@@ -167,9 +125,8 @@ def place(cases: CaseSet, settings: CaseSettings, machine: Machine) -> tuple[lis
     return points, fits.sentences()
 
 
-def _kernels(
-    kernels: list[KernelWorkload], settings: CaseSettings, machine: Machine, fits: _Fit
-) -> Iterator[Placement]:
+def _kernels(kernels: list[KernelWorkload], settings: CaseSettings, machine: Machine, fits: _Fit) -> Iterator[Point]:
+    """A point for each kernel and device that fits: the accelerator, and the CPU also for comparison."""
     accelerator = machine["platform"] if machine["platform"] != "cpu" else None
     for case in kernels:
         _require_dtype(case, accelerator or "cpu")
@@ -194,10 +151,12 @@ def _require_dtype(case: Case, platform: str) -> None:
         )
 
 
-def _kernel(case: KernelWorkload, point: str, platform: str, cores: int) -> Placement:
-    return Placement(
+def _kernel(case: KernelWorkload, point: str, platform: str, cores: int) -> Point:
+    """The point of a kernel on a platform with this many cores."""
+    return Point(
+        of_case=True,
         point=point,
-        case=case.key,
+        key=case.key,
         family="kernel",
         op=case.op,
         dtype=case.dtype,
@@ -214,7 +173,7 @@ def _kernel(case: KernelWorkload, point: str, platform: str, cores: int) -> Plac
 
 def _transfers(
     transfers: list[TransferWorkload], settings: CaseSettings, machine: Machine, fits: _Fit
-) -> Iterator[Placement]:
+) -> Iterator[Point]:
     """The points of transfers: every size on the first device or pair, and the largest that fits on all of them."""
     platform = machine["platform"]
     devices = max(device_counts(settings, machine))
@@ -226,9 +185,10 @@ def _transfers(
         _require_dtype(case, platform)
         pairs = runnable.pairs(case.op, runnable.ends(platform, devices))
         for source, target in pairs if case.payload_bytes == largest[case.op] else pairs[:1]:
-            yield Placement(
+            yield Point(
+                of_case=True,
                 point=f"{case.key}/{source}->{target}",
-                case=case.key,
+                key=case.key,
                 family="transfer",
                 op=case.op,
                 dtype=case.dtype,
@@ -245,7 +205,8 @@ def _transfers(
 
 def _collectives(
     collectives: list[CollectiveWorkload], settings: CaseSettings, machine: Machine, fits: _Fit
-) -> Iterator[Placement]:
+) -> Iterator[Point]:
+    """A point for each collective, device count and grouping that fits. Raises UserError if there is one device."""
     platform = machine["platform"]
     typed = settings.devices is not None
     swept = [n for n in device_counts(settings, machine) if n > 1 or typed]  # one device sends nothing
@@ -269,9 +230,10 @@ def _collectives(
                 # CPU devices all hold their arrays in the host's memory.
                 on_device = resident if platform == "cpu" else resident // devices
                 if fits(case, platform, on_device, auto_bytes=sockets):
-                    yield Placement(
+                    yield Point(
+                        of_case=True,
                         point=f"{case.key}/{group}",
-                        case=case.key,
+                        key=case.key,
                         family="collective",
                         op=case.op,
                         dtype=case.dtype,
@@ -297,18 +259,19 @@ def _parts(devices: int, owners: int, machine: Machine) -> int:
 def _sum(case: Case, resident: int) -> str:
     """The parts of `resident`, in words."""
     if isinstance(case, KernelWorkload):
-        arguments = " + ".join(_bytes(a.nbytes) for a in case.arguments)
-        return f"arguments {arguments}, results and buffers {_bytes(resident - sum(a.nbytes for a in case.arguments))}"
+        arguments = " + ".join(_size_text(a.nbytes) for a in case.arguments)
+        rest = resident - sum(a.nbytes for a in case.arguments)
+        return f"arguments {arguments}, results and buffers {_size_text(rest)}"
     if isinstance(case, TransferWorkload):
-        return f"source and copy, {_bytes(case.payload_bytes)} each"
-    return f"argument, result and scratch of {_bytes(case.payload_bytes)} on each device"
+        return f"source and copy, {_size_text(case.payload_bytes)} each"
+    return f"argument, result and scratch of {_size_text(case.payload_bytes)} on each device"
 
 
-def _bytes(value: float) -> str:
+def _size_text(value: float) -> str:
     units = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
     return next((f"{digits(value / size)} {unit}" for size, unit in units if value >= size), f"{value:.0f} bytes")
 
 
-def _few(keys: list[str]) -> str:
+def _first_keys(keys: list[str]) -> str:
     keys = list(dict.fromkeys(keys))  # a case may be left out once for each device count
     return ", ".join(keys) if len(keys) <= 3 else f"{', '.join(keys[:2])} and {len(keys) - 2} more"

@@ -97,14 +97,17 @@ def compile_chain(
         return multihost.put(np.int32(number), where)
 
     with chain.context():
-        state, batch = jax.tree.map(_aval, chain.draw(0))
+        state, batch = jax.tree.map(_abstract_array, chain.draw(0))
         start = clock()
-        jitted = _jit(chain.step)
+        jitted = _jit_donating(chain.step)
         traced = jitted.trace(state, batch)
         with loading() as loads:
             step = traced.lower().compile()
         compile_s = clock() - start  # of the step, without the loop over it
-        looped = _jit(chain_lib.loop(chain.step)).lower(state, batch, _aval(to_device(1))).compile() if loop else None
+        looped = None
+        if loop:
+            count = _abstract_array(to_device(1))
+            looped = _jit_donating(chain_lib.loop(chain.step)).lower(state, batch, count).compile()
     text = step.as_text()
     if loads.one is None:
         note_compile_s(digest_of(text), compile_s)
@@ -117,9 +120,9 @@ def compile_chain(
         compile_recorded=loads.one is not None,
         # XLA's own count takes the body of a loop only once, and omits library calls on a CPU. Ours has products only.
         # So the larger of the two is nearer to the work done.
-        flops=max((f for f in (_known(cost.get("flops")), products) if f is not None), default=None),
+        flops=max((f for f in (_positive_or_none(cost.get("flops")), products) if f is not None), default=None),
         work=None if chain.mesh is not None else work_of(traced.jaxpr.jaxpr, StatedWork(), products, 1, {}),
-        bytes=_known(cost.get("bytes accessed")),
+        bytes=_positive_or_none(cost.get("bytes accessed")),
         temp_bytes=None if memory is None else int(memory.temp_size_in_bytes),
         collectives=collective_counts.kinds(module) if chain.mesh is not None else (),
         calls_library=any(line.opcode == "custom-call" for line in module.instructions.values()),
@@ -134,20 +137,20 @@ def compile_for(chain: Chain) -> tuple[jax.stages.Compiled, float]:
     avals = present(chain.avals)
     with chain.context():
         start = time.perf_counter()
-        step = _jit(chain.step).lower(*avals()).compile()
+        step = _jit_donating(chain.step).lower(*avals()).compile()
         return step, time.perf_counter() - start
 
 
-def _jit(function: Callable[..., object]) -> jax.stages.Wrapped:
+def _jit_donating(function: Callable[..., object]) -> jax.stages.Wrapped:
     # keep_unused: the function does not read the previous result, but that argument's memory takes the new result.
     return jax.jit(function, donate_argnums=0, keep_unused=True)
 
 
-def _aval(array: jax.Array) -> jax.ShapeDtypeStruct:
+def _abstract_array(array: jax.Array) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=array.sharding)
 
 
-def _known(value: float | None) -> float | None:
+def _positive_or_none(value: float | None) -> float | None:
     # Backends report nothing, -1 or NaN for what they do not count.
     return float(value) if value is not None and math.isfinite(value) and value > 0 else None
 
@@ -320,24 +323,24 @@ def count_wrong(workload: KernelWorkload, result: ArrayTree, seed: int) -> int:
     arguments = draw_arguments(workload.arguments, seed)
     result = jax.device_get(result)
     if workload.wrong is not None:
-        return workload.wrong(result, tuple(map(_exact, arguments)))
+        return workload.wrong(result, tuple(map(_to_64_bits, arguments)))
     answer = present(workload.answer)
     if isinstance(result, list):
         result = np.asarray(result, np.float64)
     if not workload.elementwise:
-        return _count_differing(result, answer(*map(_exact, arguments)), workload.tolerance)
+        return _count_differing(result, answer(*map(_to_64_bits, arguments)), workload.tolerance)
     # In parts, so that the exact answer of a large array, in float64, does not take several times its memory at once.
     flat, values, wrong = [argument.reshape(-1) for argument in arguments], np.asarray(result).reshape(-1), 0
     previous: list[np.ndarray] = []
     for start in range(0, values.size, VALUES):
         inputs = [a if a.size == 1 else a[start : start + VALUES] for a in flat]
         if not previous or not all(map(np.array_equal, previous, inputs)):  # the parts of a large array repeat
-            previous, right = inputs, answer(*map(_exact, inputs))
+            previous, right = inputs, answer(*map(_to_64_bits, inputs))
         wrong += _count_differing(values[start : start + VALUES], right, workload.tolerance)
     return wrong
 
 
-def _exact(array: np.ndarray) -> np.ndarray:
+def _to_64_bits(array: np.ndarray) -> np.ndarray:
     return array.astype(np.int64 if jnp.issubdtype(array.dtype, jnp.integer) else np.float64)
 
 
@@ -401,8 +404,8 @@ def build_transfer(
     """
     dtype = jnp.dtype(workload.dtype)
     original = _draw_source(payload(workload) // dtype.itemsize, dtype, seed)
-    start = original if source == HOST else _onto(source, devices, original)()
-    copy = _to_host(cast(jax.Array, start)) if target == HOST else _onto(target, devices, start)
+    start = original if source == HOST else _copier_to(source, devices, original)()
+    copy = _to_host(cast(jax.Array, start)) if target == HOST else _copier_to(target, devices, start)
     newest: list[jax.Array | np.ndarray] = []
 
     def call() -> jax.Array | np.ndarray:
@@ -429,7 +432,7 @@ def _draw_source(length: int, dtype: np.dtype, seed: int) -> np.ndarray:
     return drawn
 
 
-def _onto(end: str, devices: list[jax.Device], array: jax.Array | np.ndarray) -> Callable[[], jax.Array]:
+def _copier_to(end: str, devices: list[jax.Device], array: jax.Array | np.ndarray) -> Callable[[], jax.Array]:
     device = devices[int(end.rpartition(":")[2])]
     return lambda: jax.device_put(array, device, may_alias=False).block_until_ready()
 

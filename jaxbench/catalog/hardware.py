@@ -125,22 +125,22 @@ class Peak:
 
 def find(device_kind: str) -> Peak | None:
     """The peak of a ``jax.Device.device_kind``; None if it is unknown, for the reason that `why_not` gives."""
-    entry = _kinds().get(_normal(device_kind))
+    entry = _rows_by_kind().get(_normal(device_kind))
     if entry is None or not entry["name"]:  # listed without a row: known to be ambiguous, with its reason
         return None
-    return _peak(_rows()[entry["name"]], share=int(entry["devices_per_row"]))
+    return _peak(_rows_by_name()[entry["name"]], share=int(entry["devices_per_row"]))
 
 
 def names() -> tuple[str, ...]:
     """All rows of the catalogue."""
-    return tuple(_rows())
+    return tuple(_rows_by_name())
 
 
 def why_not(device_kind: str) -> str:
     """The reason why `find` returned None, as a clause."""
     if re.search(r"\bMIG\b", device_kind):
         return f"'{device_kind}' is a MIG slice of a GPU, and the catalogue has only whole GPUs"
-    entry = _kinds().get(_normal(device_kind))
+    entry = _rows_by_kind().get(_normal(device_kind))
     if entry is not None and entry["reason"]:
         return entry["reason"]
     return f"the device kind '{device_kind}' is not in the hardware catalogue"
@@ -153,6 +153,7 @@ def _normal(device_kind: str) -> str:
 
 
 def _peak(row: dict[str, str], *, share: int) -> Peak:
+    """The peaks of one row of the catalogue. share: the devices that share them."""
     memory = row["mem_bw_gbps"]
     return Peak(
         name=row["name"],
@@ -166,6 +167,7 @@ def _peak(row: dict[str, str], *, share: int) -> Peak:
 
 
 def _unverified(row: dict[str, str]) -> frozenset[str]:
+    """The fields of a row that no second source confirms."""
     return frozenset(filter(None, row["unverified_fields"].split(";")))
 
 
@@ -188,12 +190,12 @@ def _link(row: dict[str, str], *, share: int) -> Link | None:
 
 
 @functools.cache
-def _rows() -> dict[str, dict[str, str]]:
+def _rows_by_name() -> dict[str, dict[str, str]]:
     return {row["name"]: row for row in rows("hardware.csv")}
 
 
 @functools.cache
-def _kinds() -> dict[str, dict[str, str]]:
+def _rows_by_kind() -> dict[str, dict[str, str]]:
     return {_normal(row["device_kind"]): row for row in rows("device_kinds.csv")}
 
 
@@ -221,7 +223,7 @@ class ForecastBand:
 
     low, high: the ends of the band in which nine in ten further runs are expected. runs: how many runs it is from.
     kernel_s: the shortest mean kernel of all published runs on a GPU; 0: a TPU. A program with shorter kernels has a
-    bound instead of a band.
+    bound instead of a band. rest: the mean share of their forecasts that is not large products.
     """
 
     family: str
@@ -229,6 +231,17 @@ class ForecastBand:
     high: float
     runs: int
     kernel_s: float
+    rest: float
+    source: str
+
+
+@dataclass(frozen=True)
+class PartRange:
+    """How long a part of a step took in published measurements of single kernels and messages, over what a forecast
+    counts for it."""
+
+    fastest: float
+    slowest: float
     source: str
 
 
@@ -265,5 +278,12 @@ def forecast_band(family: str) -> ForecastBand:
     """The band of a family: tpu, xla_remat, xla (both XLA on GPUs), torch_compiled or torch_eager."""
     # Exactly one: a family without a band, or with two, is a mistake in the file.
     (row,) = (row for row in rows("forecast_errors.csv") if row["family"] == family)
-    low, high, kernel_s = (float(row[name]) for name in ("low", "high", "kernel_s"))
-    return ForecastBand(family, low, high, int(row["runs"]), kernel_s, row["source"])
+    low, high, kernel_s, rest = (float(row[name]) for name in ("low", "high", "kernel_s", "rest"))
+    return ForecastBand(family, low, high, int(row["runs"]), kernel_s, rest, row["source"])
+
+
+def part_range(platform: str, part: str) -> PartRange:
+    """The range of a part of a step that is no large product. platform: gpu | tpu. part: memory | attention |
+    messages."""
+    (row,) = (row for row in rows("slow_parts.csv") if (row["platform"], row["part"]) == (platform, part))
+    return PartRange(float(row["fastest"]), float(row["slowest"]), row["source"])

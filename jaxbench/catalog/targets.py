@@ -68,7 +68,7 @@ class Target:
         if self.platform == "gpu":
             if devices > self.host and devices % self.host:
                 raise UserError(f"--target={self.text} has hosts of {self.host} GPUs: ask for a multiple of them.")
-            usual = int(_gpus()[self.name]["host"])  # written without the hosts, as a person would
+            usual = int(_gpu_rows()[self.name]["host"])  # written without the hosts, as a person would
             if self.host == usual or devices <= self.host:
                 return parse(f"{self.name}:{devices}")
             return parse(f"{self.name}:{devices // self.host}x{self.host}")
@@ -115,7 +115,7 @@ def names() -> list[str]:
     """One example of each target."""
     slices = {(2, 1): "2x4", (3, 1): "2x2x2", (3, 2): "2x2x1"}  # of eight devices
     return [
-        *(f"{name}:8" for name in _gpus()),
+        *(f"{name}:8" for name in _gpu_rows()),
         *(f"{name}:{slices[dims, chip]}" for name, (_, dims, chip) in TPUS.items()),
     ]
 
@@ -125,7 +125,7 @@ def parse(text: str) -> Target:
     name, _, size = text.partition(":")
     if name in _NEEDS_A_DEVICE:
         raise UserError(f"--target={text} cannot be compiled for here: {_NEEDS_A_DEVICE[name]}.")
-    if name not in _gpus() and name not in TPUS:
+    if name not in _gpu_rows() and name not in TPUS:
         raise UserError(f"--target={text} is unknown: {did_you_mean(text, names())}")
     sides = size.split("x")
     if not all(side.isdecimal() and int(side) > 0 for side in sides):
@@ -151,7 +151,7 @@ def parse(text: str) -> Target:
             slices=slices,
         )
     # Without the hosts as a second number they have as many GPUs as is usual for the part.
-    row = _gpus()[name]
+    row = _gpu_rows()[name]
     usual, domain = int(row["host"]), int(row["domain"])
     host = shape[1] if len(shape) == 2 else usual
     if len(shape) > 2 or (count > host and count % host):
@@ -176,17 +176,18 @@ def parse(text: str) -> Target:
 
 
 def _example(name: str) -> str:
+    """The first full name of a target that was typed without a size."""
     return next(example for example in names() if example.startswith(f"{name}:"))
 
 
 def cores(device_kind: str) -> int:
     """The multiprocessors of a GPU; 0: no target is of this kind."""
-    return next((int(row["cores"]) for row in _gpus().values() if row["device_kind"] == device_kind), 0)
+    return next((int(row["cores"]) for row in _gpu_rows().values() if row["device_kind"] == device_kind), 0)
 
 
 def gpu_config(name: str) -> str:
     """A GpuTargetConfigProto, as text."""
-    row = _gpus()[name]
+    row = _gpu_rows()[name]
     major, minor = row["capability"].split(".")
     return f"""gpu_device_info {{
   threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: {row["threads_per_core"]}
@@ -205,5 +206,5 @@ device_description_str: "{row["device_kind"]}"
 """
 
 
-def _gpus() -> dict[str, dict[str, str]]:
+def _gpu_rows() -> dict[str, dict[str, str]]:
     return {row["name"]: row for row in rows("gpu_targets.csv")}

@@ -27,6 +27,26 @@ flags.DEFINE_float(
     "rounds, 36 on a CPU and else 75.",
 )
 
+VERB = Verb(
+    usage='ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"',
+    help="measure both in turns until that question is answered (--a=ref:main --b=ref:HEAD: of two commits; "
+    "--a=jax==0.10.0 --b=jax==0.10.2: of two releases)",
+    group="compare",
+    details="ab takes --budget_s=600, after which no new pair of processes starts. A side is any of a commit, releases "
+    "and settings: --b='ref:HEAD jax==0.10.2 flax==0.12.8 --config.batch=64'; --b=nightly takes JAX's nightly build "
+    "where an index offers it. --metric is also trace, lower, compile, first_run or memory.",
+    argument="experiment",
+    flags=("a", "b", "metric", "margin", "budget_s", "preset", "workdir", "share_machine", "export"),
+    configured=True,
+    refused=("targets",),
+    answers=True,
+    examples=(
+        'ab cnn --a="--config.strategy=pmap" --b="--config.strategy=jit_auto"',
+        "ab cnn --a=ref:main --b=ref:HEAD",
+        "ab gpt --a=jax==0.10.0 --b=jax==0.10.2",
+    ),
+)
+
 
 def prepare(config: ConfigDict) -> None:
     """The defaults of ab and calibrate: strong scaling, on as many devices as there are cores."""
@@ -39,28 +59,6 @@ def prepare(config: ConfigDict) -> None:
             config.mesh.oversubscribe = False  # the times of devices that share a core decide nothing
             if "strong" in config.scaling:
                 config.scaling = "strong"
-
-
-VERB = Verb(
-    usage='ab EXPERIMENT --a="--config.x=1" --b="--config.x=2"',
-    help="measure both in turns until that question is answered (--a=ref:main --b=ref:HEAD: of two commits; "
-    "--a=jax==0.10.0 --b=jax==0.10.2: of two releases)",
-    group="compare",
-    details="ab takes --budget_s=600, after which no new pair of processes starts. An arm is any of a commit, releases "
-    "and settings: --b='ref:HEAD jax==0.10.2 flax==0.12.8 --config.batch=64'; --b=nightly takes JAX's nightly build "
-    "where an index offers it. --metric is also trace, lower, compile, first_run or memory.",
-    argument="experiment",
-    flags=("a", "b", "metric", "margin", "budget_s", "preset", "workdir", "share_machine", "export"),
-    configured=True,
-    refused=("targets",),
-    prepare=prepare,
-    answers=True,
-    examples=(
-        'ab cnn --a="--config.strategy=pmap" --b="--config.strategy=jit_auto"',
-        "ab cnn --a=ref:main --b=ref:HEAD",
-        "ab gpt --a=jax==0.10.0 --b=jax==0.10.2",
-    ),
-)
 
 
 def asked() -> tuple[tuple[Side, Side], Budget]:
@@ -106,7 +104,7 @@ def side_of(config: ConfigDict, text: str) -> Side:
     words = words_of(text)
     refs = [word for word in words if word.startswith(PREFIX)]
     if len(refs) > 1:
-        raise UserError(f"{text!r} names two commits, {refs[0]} and {refs[1]}: each arm measures one.")
+        raise UserError(f"{text!r} names two commits, {refs[0]} and {refs[1]}: each side measures one.")
     releases = [word for word in words if release.is_release(word)]
     settings = [word for word in words if word not in (*refs, *releases)]
     return Side(commandline.changed(config, settings), text, refs[0] if refs else "", release.parse(releases))

@@ -63,16 +63,17 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
 
 
 def launched(
-    place: Position, workdir: Path, console: Console, alone: Callable[[], AbstractContextManager[None]]
+    position: Position, workdir: Path, console: Console, alone: Callable[[], AbstractContextManager[None]]
 ) -> int:
     """As one process of a launch."""
     plan, devices = _plan(workdir), _devices()
     from jaxbench.features.accept import hosts
 
-    return hosts.take_part(place, lambda found: _test(found, plan, console), alone, devices, plan.limit_s)
+    return hosts.take_part(position, lambda found: _test(found, plan, console), alone, devices, plan.limit_s)
 
 
 def _test(hosts: Hosts, plan: Plan, console: Console) -> int:
+    """Measures, writes the results and the page, and returns the exit code."""
     from jaxbench.features.accept import files, page, session
 
     files.begin(plan.folder)

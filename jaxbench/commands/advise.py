@@ -12,6 +12,7 @@ from rich.console import Console
 
 from jaxbench.verbs import FLAGS, Verb
 
+_TEXTS = ("tokens", "examples", "deadline", "prices", "run", "targets", "counts")
 _OF_TOKENS = ("tpot", "ttft", "context")  # flags of an experiment that generates
 
 flags.DEFINE_string("tokens", None, "advise: how many tokens the training sees: 1e12.")
@@ -21,6 +22,23 @@ flags.DEFINE_string("tpot", None, "advise decode: the longest time of a token: 5
 flags.DEFINE_string("ttft", None, "advise decode: the longest time to the first token: 1s.")
 flags.DEFINE_string("context", None, "advise decode: places of a request's cache: 8192.")
 flags.DEFINE_string("prices", None, "advise: a CSV file of prices that replaces the catalogue's.")
+
+VERB = Verb(
+    usage="advise EXPERIMENT --tokens=1e12 --deadline=14d",
+    help="which accelerators for a training: what fits, time, cost and energy",
+    group="absent hardware",
+    details="advise takes --tokens=1e12 or --examples=1e8, --deadline=14d, --prices=FILE, --run=DIR, "
+    "--targets=h100,v5p and --counts=8..256; for decode --tpot=50ms, --ttft=1s and --context=8192.",
+    argument="experiment",
+    flags=("preset", "workdir", *_TEXTS, *_OF_TOKENS),
+    configured=True,
+    refused=("cases", "targets"),
+    examples=(
+        "advise gpt --config.model.preset=7b --tokens=1e12 --deadline=14d",
+        "advise resnet50 --examples=1e8 --targets=h100,v5p",
+        "advise gpt --config.model.preset=small --tokens=1e10 --counts=8..256 --prices=prices.csv",
+    ),
+)
 
 
 def prepare(config: ConfigDict) -> None:
@@ -34,25 +52,6 @@ def prepare(config: ConfigDict) -> None:
         config.strategy, config.lever.remat, config.accelerator_batch = "fsdp", "block", 1
 
 
-VERB = Verb(
-    usage="advise EXPERIMENT --tokens=1e12 --deadline=14d",
-    help="which accelerators for a training: what fits, time, cost and energy",
-    group="absent hardware",
-    details="advise takes --tokens=1e12 or --examples=1e8, --deadline=14d, --prices=FILE, --targets=h100,v5p and "
-    "--counts=8..256; for decode --tpot=50ms, --ttft=1s and --context=8192.",
-    argument="experiment",
-    flags=("preset", "workdir", "tokens", "examples", "deadline", "prices", "targets", "counts", *_OF_TOKENS),
-    configured=True,
-    refused=("cases", "targets"),
-    prepare=prepare,
-    examples=(
-        "advise gpt --config.model.preset=7b --tokens=1e12 --deadline=14d",
-        "advise resnet50 --examples=1e8 --targets=h100,v5p",
-        "advise gpt --config.model.preset=small --tokens=1e10 --counts=8..256 --prices=prices.csv",
-    ),
-)
-
-
 def main(arguments: list[str], workdir: Path, console: Console) -> int:
     if FLAGS.config is not None and FLAGS.config.get("measures") == "decode":
         from jaxbench.features.decode import absent
@@ -62,7 +61,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     from jaxbench.features.forecast import advise_command, page
 
     (experiment,) = arguments
-    texts = {name: FLAGS[name].value for name in ("tokens", "examples", "deadline", "prices", "targets", "counts")}
+    texts = {name: FLAGS[name].value for name in _TEXTS}
     asked = advise_command.request(texts, today=datetime.date.today())
     fits = advise_command.advise(experiment, FLAGS.config, asked, workdir, console)
     page.write_advice(workdir, console)

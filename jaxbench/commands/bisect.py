@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from absl import flags
+from ml_collections import ConfigDict
 from rich.console import Console
 
-from jaxbench.commands import ab as ab_command
+from jaxbench.commands import ab
 from jaxbench.errors import UserError
 from jaxbench.verbs import FLAGS, Verb
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from jaxbench.features.bisect.run import Asked
 
 flags.DEFINE_string("to", None, "bisect: the newest version: jax==0.10.2, ref:main, or nightly.")
-
 
 VERB = Verb(
     usage="bisect EXPERIMENT --from=jax==0.9.0 --to=jax==0.10.2",
@@ -34,7 +34,6 @@ VERB = Verb(
     required=("from", "to"),
     configured=True,
     refused=("targets",),
-    prepare=ab_command.prepare,
     answers=True,
     examples=(
         "bisect gpt --from=jax==0.9.0 --to=jax==0.10.2",
@@ -42,6 +41,11 @@ VERB = Verb(
         'bisect --run="python my_script.py" --from=jax==0.9.0 --to=jax==0.10.2',
     ),
 )
+
+
+def prepare(config: ConfigDict) -> None:
+    """The defaults of ab: each comparison of a bisection is one."""
+    ab.prepare(config)
 
 
 def asked(arguments: list[str]) -> Asked:
@@ -61,7 +65,7 @@ def asked(arguments: list[str]) -> Asked:
         raise UserError(f"--metric={FLAGS.metric} has no effect on --run, which compares the number that is printed.")
     if not FLAGS.budget_s > 0:
         raise UserError(f"--budget_s={FLAGS.budget_s:g} leaves no time for a pair: use seconds, such as 600.")
-    first, last = (versions.End.of(f"--{flag}", ab_command.words_of(str(FLAGS[flag].value))) for flag in ("from", "to"))
+    first, last = (versions.End.of(f"--{flag}", ab.words_of(str(FLAGS[flag].value))) for flag in ("from", "to"))
     repository = other_commit.repository_of(Path.cwd()) if FLAGS.run and first.ref else None
     return Asked(
         ends=(first, last),

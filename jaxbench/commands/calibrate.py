@@ -22,12 +22,6 @@ MIN_THRESHOLD = 0.01  # of check: no smaller difference is worth an alarm
 MAX_THRESHOLD = 0.5  # a machine that varies by more cannot judge
 PROCESSES, ROUNDS_EACH = 8, 3  # two more than `calibration` needs; what it estimates is how processes differ
 
-
-def prepare(config: ConfigDict) -> None:
-    ab.prepare(config)
-    config.measure.processes, config.measure.rounds = PROCESSES, PROCESSES * ROUNDS_EACH
-
-
 VERB = Verb(
     usage="calibrate EXPERIMENT",
     help="measure how much runs of one program vary on this machine, the threshold of check",
@@ -36,7 +30,6 @@ VERB = Verb(
     flags=("preset", "workdir", "share_machine"),
     configured=True,
     refused=("targets",),
-    prepare=prepare,
     answers=True,
     examples=(
         "calibrate mlp",
@@ -44,6 +37,11 @@ VERB = Verb(
         "calibrate mlp --config.measure.block_s=0.2",
     ),
 )
+
+
+def prepare(config: ConfigDict) -> None:
+    ab.prepare(config)
+    config.measure.processes, config.measure.rounds = PROCESSES, PROCESSES * ROUNDS_EACH
 
 
 def check(experiment: str) -> None:
@@ -90,17 +88,19 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
 
 
 def _sessions(found: Calibration) -> str:
+    """Whether the variation between sessions is measured, or how many more sessions show it."""
     from jaxbench.features.comparison import calibration
 
     count = len(found.sessions)
     if count >= calibration.MIN_SESSIONS:
         return (
-            f"Its {count} sessions differ by {100 * found.session_sd:.2g} % (standard deviation). Every comparison of "
-            "two runs includes that; more sessions make it more certain."
+            f"Its {count} runs differ by {100 * found.session_sd:.2g} % (standard deviation). Every comparison of two "
+            "runs includes that; more calibrations make it more certain."
         )
     return (
-        f"The variation between sessions is assumed ({100 * found.spread.session_sd:.2g} %) until there are "
-        f"{calibration.MIN_SESSIONS}, at least an hour apart; this is number {count}: calibrate again on another day."
+        f"The variation between runs at different times is assumed ({100 * found.spread.session_sd:.2g} %) until "
+        f"there are {calibration.MIN_SESSIONS}, at least an hour apart; this is number {count}: calibrate again on "
+        "another day."
     )
 
 

@@ -14,12 +14,6 @@ from jaxbench.verbs import FLAGS, Verb
 flags.DEFINE_string("depths", None, "forecast: compile the model with these two numbers of blocks: 2,4.")
 flags.DEFINE_string("link", None, "forecast: the link between hosts, 1gbit or 300mbit:50us.")
 
-
-def prepare(config: ConfigDict) -> None:
-    if "weak" in str(config.get("scaling", "")) and config.get("measures") != "decode":
-        config.scaling = "weak"  # what people ask of a machine that they do not have; both would compile twice as much
-
-
 VERB = Verb(
     usage="forecast EXPERIMENT --targets=v5e:16x16,h100:8",
     help="compile it for absent hardware: memory, and a range of step times",
@@ -31,13 +25,17 @@ VERB = Verb(
     flags=("preset", "workdir", "targets", "counts", "depths", "from", "link", "card"),
     configured=True,
     refused=("cases", "targets"),
-    prepare=prepare,
     examples=(
         "forecast gpt --targets=h100:8",
         "forecast cnn --targets=v5e:4x4,v6e:2x4 --counts=1..64",
         "forecast gpt --from=results/gpt --counts=2 --link=1gbit",
     ),
 )
+
+
+def prepare(config: ConfigDict) -> None:
+    if "weak" in str(config.get("scaling", "")) and config.get("measures") != "decode":
+        config.scaling = "weak"  # what people ask of a machine that they do not have; both would compile twice as much
 
 
 def main(arguments: list[str], workdir: Path, console: Console) -> int:

@@ -38,26 +38,26 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
     return 0
 
 
-def _experiments() -> Lines:
+def _experiment_lines() -> Lines:
     from jaxbench import discovery
 
     return {name: discovery.describe(path) for name, path in discovery.experiments().items()}
 
 
-def _presets() -> Lines:
+def _preset_lines() -> Lines:
     from jaxbench import discovery
 
     return {name: discovery.describe(path) for name, path in discovery.presets().items()}
 
 
-def _strategies() -> Lines:
+def _strategy_lines() -> Lines:
     from jaxbench import discovery
 
     folder = Path(discovery.__file__).parent / "parallel" / "strategies"  # read, not imported: that would start JAX
     return {path.stem: discovery.describe(path) for path in sorted(folder.glob("[!_]*.py"))}
 
 
-def _levers() -> Lines:
+def _lever_lines() -> Lines:
     from jaxbench.levers import LEVERS, OF_GENERATION
 
     every = {**LEVERS, **OF_GENERATION}
@@ -67,7 +67,7 @@ def _levers() -> Lines:
     }
 
 
-def _targets() -> Lines:
+def _target_lines() -> Lines:
     from jaxbench.catalog import rows
     from jaxbench.catalog.targets import TPUS
 
@@ -82,7 +82,7 @@ def _targets() -> Lines:
     return {**tpus, **gpus}
 
 
-def _papers() -> Lines:
+def _paper_lines() -> Lines:
     from jaxbench.suites.papers import paper as library
 
     papers = {name: library.load(name) for name in library.names()}
@@ -91,7 +91,7 @@ def _papers() -> Lines:
     }
 
 
-def _templates() -> Lines:
+def _template_lines() -> Lines:
     from jaxbench import discovery
     from jaxbench.commands.new import TEMPLATES
 
@@ -101,11 +101,11 @@ def _templates() -> Lines:
 def kinds() -> dict[str, Callable[[], Lines]]:
     """What makes the lines of each kind."""
     return {
-        "experiments": _experiments,
-        "presets": _presets,
-        "strategies": _strategies,
-        "levers": _levers,
-        "targets": _targets,
-        "papers": _papers,
-        "templates": _templates,
+        "experiments": _experiment_lines,
+        "presets": _preset_lines,
+        "strategies": _strategy_lines,
+        "levers": _lever_lines,
+        "targets": _target_lines,
+        "papers": _paper_lines,
+        "templates": _template_lines,
     }

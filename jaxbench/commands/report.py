@@ -33,6 +33,7 @@ def main(arguments: list[str], workdir: Path, console: Console) -> int:
 
 def report(workdir: Path, console: Console, look: Mapping[str, object] | None = None) -> int:
     """look: settings of the figures that replace the run's config. Returns the exit code."""
+    from jaxbench.features.power_limits import page as limits
     from jaxbench.features.time_to_target import page as targets
     from jaxbench.features.training import page as training
     from jaxbench.features.training.trainings import LEDGER, TARGETS
@@ -45,6 +46,9 @@ def report(workdir: Path, console: Console, look: Mapping[str, object] | None = 
         return 0
     if (workdir / TARGETS).exists():
         targets.write(workdir, console, look=look)
+        return 0
+    if limits.runs(workdir):
+        limits.write(workdir, console)
         return 0
     outcome = build.write(workdir, console=console, look=look)
     page = workdir / "report.html"

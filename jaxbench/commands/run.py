@@ -67,18 +67,23 @@ def main(arguments: list[str], workdir: Path, console: Console, followers: Follo
     if limits and followers:
         raise UserError("--config.power_limit changes the GPUs of this host only: start it without a launcher.")
     if len(limits) > 1:
-        return max(_limited(experiment, watts, workdir, console) for watts in limits)
+        from jaxbench.features.power_limits import page
+
+        code = max(_limited(experiment, watts, workdir, console) for watts in limits)
+        page.write(workdir, console)
+        return code
     with power_limits.at(limits[0]) if limits else contextlib.nullcontext():
         return _measured(experiment, workdir, console, followers)
 
 
 def _limited(experiment: str, watts: float, workdir: Path, console: Console) -> int:
     """A run at one power limit, in a folder of its own. Returns its exit code."""
+    from jaxbench.features.power_limits.page import folder_of
     from jaxbench.machine import power_limits
 
     FLAGS.config.power_limit = f"{watts:g}"
     with power_limits.at(watts):
-        return _measured(experiment, workdir / f"{watts:g}W", console, None)
+        return _measured(experiment, workdir / folder_of(watts), console, None)
 
 
 def _measured(experiment: str, workdir: Path, console: Console, followers: Followers | None) -> int:
@@ -172,14 +177,14 @@ def show_cost(workdir: Path, per_hour: float, used: Mapping[str, float], wall_s:
     """
     from jaxbench.analysis import points, run_rows
     from jaxbench.core.store import RunFolder
-    from jaxbench.features.training import trainings
+    from jaxbench.features.training import costs
     from jaxbench.statistics import bootstrap
 
     run = RunFolder(workdir)
     config = run.config()
     # The same rows as in the report, so that prices and table agree.
     rows = run_rows.analyse(points.load(run), config=config, spread=bootstrap.read_spread(run.path))
-    known = trainings.steps_to_target(workdir, config)
+    known = costs.steps_to_target(workdir, config)
     console.print(f"\nAt {per_hour:g} an hour for this machine", style="bold", highlight=False)
-    for sentence in trainings.price_sentences(rows, per_hour, known, used, wall_s):
+    for sentence in costs.price_sentences(rows, per_hour, known, used, wall_s):
         console.print(f"  {sentence}", highlight=False, soft_wrap=True)

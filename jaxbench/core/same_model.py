@@ -17,7 +17,7 @@ Differences = dict[str, tuple[object, object]]
 def _model_facts(record: PointRecord | CaseRecord) -> dict[str, object]:
     if isinstance(record, CaseRecord):
         return {name: getattr(record, name) for name in CASE_FACTS}
-    report = record.passport
+    report = record.compile_report
     values = (report.parameters, report.flops_per_step, record.global_batch, report.expected_gradient_bytes)
     return dict(zip(STEP_FACTS, values, strict=True))
 
@@ -38,8 +38,8 @@ def model_differences(a: PointRecord | CaseRecord, b: PointRecord | CaseRecord) 
 
 def model_sentence(found: Differences, then: str, now: str) -> str:
     """Both values of each difference, such as "parameters: 3,466 in A, 85,002 in B". then, now: "in A", "in B"."""
-    return "; ".join(f"{name}: {_shown(a)} {then}, {_shown(b)} {now}" for name, (a, b) in found.items())
+    return "; ".join(f"{name}: {_value_text(a)} {then}, {_value_text(b)} {now}" for name, (a, b) in found.items())
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     return f"{value:,.10g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

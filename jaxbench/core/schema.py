@@ -23,13 +23,15 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from jaxbench.records.documents import AtLeastOne, Count, Finite, NonNegative, Positive, decode
 from jaxbench.records.power import DevicePower
 
 SCHEMA_VERSION: Literal[1] = 1
 OWN = "own"  # the strategy of a step that somebody else wrote, with a mesh and shardings of its own
+
+OLDER_NAMES = {"passport": "compile_report"}  # of fields, in run folders and cards of earlier versions
 
 # The kinds of collective, as XLA names its instructions.
 COLLECTIVES = tuple("all-reduce all-gather reduce-scatter all-to-all collective-permute collective-broadcast".split())
@@ -126,12 +128,12 @@ class Verdict:
     excess_bytes: int | None = 0  # in "collectives": sent by a device beyond the expected bytes; None: unknown
 
 
-# What identifies a point: the fields that it shares with its records and its analysis rows. A field that does not apply
-# to a point is None or "".
+# What identifies a point: the fields that a record shares with `core.point.Point`. A field that does not apply is None
+# or "".
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class PointFields:
     """Common to training steps and cases."""
 
     point: str  # the id: of a step "strategy/scaling/devices", and "/arm" if there is one
@@ -141,7 +143,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepPlace(Place):
+class StepFields(PointFields):
     """A training step with one strategy, scaling, device count and setting of the levers."""
 
     strategy: str
@@ -154,7 +156,7 @@ class StepPlace(Place):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CasePlace(Place):
+class CaseFields(PointFields):
     """A kernel, a transfer or a collective of one size on given devices."""
 
     family: str  # kernel | transfer | collective
@@ -200,9 +202,9 @@ class Prepared(Line):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PointRecord(StepPlace, Prepared):
+class PointRecord(StepFields, Prepared):
     unit: str  # what one example is: "images"
-    passport: CompileReport  # old run folders have this name
+    compile_report: CompileReport
     outcome: dict[str, float] = dataclasses.field(default_factory=dict)  # results of a short training
     # numbers of a step other than its time: state_bytes and held_gradient_bytes per device, busy_share, dropped,
     # real_share, tokens per example
@@ -216,7 +218,7 @@ class PointRecord(StepPlace, Prepared):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CaseRecord(CasePlace, Prepared):
+class CaseRecord(CaseFields, Prepared):
     zeros: NonNegative  # share of the input values that are zero
     wrong: Count | None  # incorrect result values; None: the correct result is unknown
     launch_s: NonNegative | None  # cost of a call of an empty program in this process
@@ -374,14 +376,6 @@ class ProfileRecord(Line):
 
 
 Record = PointRecord | CompiledRecord | CaseRecord | RoundRecord | FailureRecord | ProfileRecord
-KINDS: dict[str, type[Record]] = {
-    "point": PointRecord,
-    "compiled": CompiledRecord,
-    "case": CaseRecord,
-    "round": RoundRecord,
-    "failure": FailureRecord,
-    "profile": ProfileRecord,
-}
 
 
 def to_json(record: Record) -> dict[str, Any]:
@@ -391,6 +385,7 @@ def to_json(record: Record) -> dict[str, Any]:
 
 def from_json(line: dict[str, Any]) -> Record:
     """Rebuilds a record. Raises KeyError, TypeError or ValueError when a field is missing, unknown or impossible."""
-    if line["kind"] not in KINDS:
+    kinds: dict[str, type[Record]] = {each.kind: each for each in get_args(Record)}
+    if line["kind"] not in kinds:
         raise ValueError(f"unknown record kind '{line['kind']}'")
-    return decode(KINDS[line["kind"]], line)
+    return decode(kinds[line["kind"]], {OLDER_NAMES.get(name, name): value for name, value in line.items()})

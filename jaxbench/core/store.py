@@ -254,6 +254,7 @@ class RunFolder:
         return [*read_lines(path, self._record, advice)]
 
     def _record(self, line: dict[str, Any]) -> schema.Record:
+        """One line as a record. Raises if its schema is another one, or if the chain of hashes is broken."""
         if line["schema"] != schema.SCHEMA_VERSION:
             raise UserError(
                 f"a record in '{self.path}' has schema {line['schema']}, this jaxbench reads schema "

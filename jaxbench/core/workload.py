@@ -207,7 +207,7 @@ class TrainWorkload:
     def synthetic(self, key: jax.Array, batch: int) -> Batch:
         """Draws one batch; each field has shape (batch, *field.shape)."""
         drawn = {}
-        for name, field in sorted(self.example.items()):  # sorted: the draws do not depend on the order of the fields
+        for name, field in sorted(self.example.items()):  # sorted: the numbers do not depend on the order of the fields
             key, field_key = jax.random.split(key)
             shape = (batch, *field.shape)
             if field.draw is not None:

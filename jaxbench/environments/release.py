@@ -74,6 +74,7 @@ def parse(words: Iterable[str]) -> Release:
 
 
 def _pin(word: str) -> Pin:
+    """The pin that a word such as "jax==0.10.0" means. Raises UserError."""
     example = "write a package and one version, such as jax==0.10.0"
     try:
         read = Requirement(word)

@@ -111,9 +111,10 @@ def _requirements(asked: Release, wanted: Sequence[str]) -> list[str]:
 
 
 def _resolved(asked: Release, requirements: Sequence[str], lock: str) -> list[Package]:
+    """The packages of a release: those kept from an earlier question, or the installer's answer."""
     tool = tools.tool()
     facts = [*requirements, lock, sys.version, sys.base_prefix, type(tool).__name__, *_indexes()]
-    kept = cache() / "resolved" / f"{_digest(facts)}.json"
+    kept = cache() / "resolved" / f"{_short_digest(facts)}.json"
     if kept.is_file():
         return reading.read_json(kept, partial(decode, list[Package]), f"delete '{kept}'.")
     try:
@@ -136,13 +137,14 @@ def _indexes() -> list[str]:
 
 
 def _name(packages: Sequence[Package]) -> str:
+    """The name of an environment, which follows from Python and the exact packages."""
     jax = next((f"jax-{each.version}-" for each in packages if each.name == "jax"), "")
     contents = [f"{each.line} {each.content}" for each in packages]
     python = ".".join(map(str, sys.version_info[:3]))
-    return f"{jax}py{python}-{_digest([sys.base_prefix, sys.version, *contents])}"
+    return f"{jax}py{python}-{_short_digest([sys.base_prefix, sys.version, *contents])}"
 
 
-def _digest(parts: Sequence[str]) -> str:
+def _short_digest(parts: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
@@ -165,6 +167,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _make(folder: Path, packages: Sequence[Package]) -> None:
+    """Makes an environment. DONE comes last: a folder without it is made again."""
     shutil.rmtree(folder, ignore_errors=True)  # what an interrupted start has left
     venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
     tools.tool().install([each.line for each in packages], folder / "bin" / "python")
@@ -172,6 +175,7 @@ def _make(folder: Path, packages: Sequence[Package]) -> None:
 
 
 def _write(file: Path, document: list[dict[str, str]]) -> None:
+    """Writes a JSON file as a whole or not at all."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f"{file.name}.{os.getpid()}.part")
     part.write_text(json.dumps(document, indent=1))

@@ -102,6 +102,7 @@ class Pip(Tool):
         raise first or CannotResolve("no reason")
 
     def _resolve(self, wanted: Sequence[str], constraints: str) -> list[Package]:
+        """The packages that pip would install within `constraints`."""
         with tempfile.TemporaryDirectory() as folder:
             limits, report = Path(folder, "constraints.txt"), Path(folder, "report.json")
             limits.write_text(constraints)
@@ -172,16 +173,14 @@ def refused(asked: Release, reason: CannotResolve) -> UserError:
         if pin.version not in known and pin.version not in offered(pin.package, early=True):
             near = ", ".join(release.nearest(pin.version, known))
             return UserError(f"{pin} cannot be resolved: the nearest versions for this Python are {near}.")
-    near = "; ".join(f"{pin.package} {', '.join(_around(pin))}" for pin in asked.pins)
+    near = "; ".join(
+        f"{pin.package} {', '.join(release.nearest(pin.version, offered(pin.package)))}" for pin in asked.pins
+    )
     return UserError(f"{asked} cannot be resolved ({reason}): the nearest versions are {near}.")
 
 
-def _around(pin: Pin) -> list[str]:
-    known = offered(pin.package)
-    return release.nearest(pin.version, known)
-
-
 def _run(command: Sequence[str], *, as_pip: bool = False) -> subprocess.CompletedProcess[str]:
+    """Runs an installer, with pip's settings under the names that uv reads if `as_pip`."""
     told = {AS_PIP[name]: value for name, value in os.environ.items() if as_pip and name in AS_PIP}
     # Installing depends on the person's configuration, not on this process's path.
     child = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
@@ -189,6 +188,7 @@ def _run(command: Sequence[str], *, as_pip: bool = False) -> subprocess.Complete
 
 
 def _install(command: Sequence[str], lines: Sequence[str]) -> None:
+    """Installs the lines of a lock. Raises UserError with the installer's reason."""
     if not lines:
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -258,4 +258,5 @@ def _reason_of_uv(text: str) -> str:
 
 
 def _last(text: str) -> str:
+    """The last line of an installer's output, which has its reason."""
     return (text.strip().splitlines() or ["no output"])[-1].strip().rstrip(".")

@@ -4,13 +4,9 @@
 A feature imports the core and the shared folders, and no other feature (`tests/house/test_floors.py` names the
 exceptions). These files are found by their names, so that nothing outside the folder lists features:
 
-settle.py      `settle(config, experiment)`: the strategies, if the feature measures this experiment; it then settles
-               the config. Else ()
-run_points.py  `points(settings, machine, measures)`: all points of a run of an experiment that is no training, and
-               sentences on those left out; None for other runs
-points.py      `points(settings, planned)`: further points of a run, for the points that are planned
-references.py  `References(run, points)`: files that the process of one point makes for another (`sweep.workers`)
-figures.py     figures (`report.drawing.plot`), added to those of `report/figures/`
+settle.py   `settle(config, experiment)`: the strategies, if the feature measures this experiment; it then settles the
+            config. Else ()
+figures.py  figures (`report.drawing.plot`), added to those of `report/figures/`
 """
 
 from __future__ import annotations

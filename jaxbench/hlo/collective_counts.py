@@ -331,7 +331,7 @@ def replica_groups(rest: str, devices: int) -> Groups | None:
         shape, source = (tuple(map(int, match[i].split(","))) for i in (1, 2))
         places = np.arange(math.prod(source)).reshape(source)
         places = places.transpose(tuple(map(int, match[3].split(",")))) if match[3] else places
-        return _rows(places.reshape(shape))
+        return _rows_as_groups(places.reshape(shape))
     if match := _NAMED.search(rest):
         sizes = {name: int(size) for name, size in _AXIS.findall(match[1]) if size}
         over = [name for name, _ in _AXIS.findall(match[2])]
@@ -363,8 +363,9 @@ def _along(mesh: Mapping[str, int], over: tuple[str, ...]) -> Groups:
     """The device positions of a mesh that differ only in the axes `over`, group by group."""
     places = np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
     last = [list(mesh).index(name) for name in over]
-    return _rows(np.moveaxis(places, last, range(-len(last), 0)).reshape(-1, math.prod(mesh[name] for name in over)))
+    moved = np.moveaxis(places, last, range(-len(last), 0))
+    return _rows_as_groups(moved.reshape(-1, math.prod(mesh[name] for name in over)))
 
 
-def _rows(places: np.ndarray) -> Groups:
+def _rows_as_groups(places: np.ndarray) -> Groups:
     return tuple(tuple(row) for row in places.tolist())

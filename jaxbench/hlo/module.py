@@ -23,8 +23,10 @@ _RUNS = ("calls", "to_apply", "body", "condition", "called_computations")
 _NUMBER = re.compile(r"^(-?\d+)\)")  # of a constant: "4)" in `constant(4)`
 # Names of scopes in which a program has conditionals of a known kind. ALIKE: the branches do the same work, each with
 # other parameters. ONE_IN: followed by a number, how many times it runs for each time that the longer branch is taken.
-ALIKE, ONE_IN = "alike_branches", "one_in_"
-_SELDOM = re.compile(rf"{ONE_IN}(\d+)/")
+# A loop of no turn or of one is such a conditional, too. INSTEAD: it runs instead of another that does the same work.
+ALIKE, ONE_IN, INSTEAD = "alike_branches", "one_in_", "instead_of_another"
+_SELDOM = re.compile(rf"{ONE_IN}(\d+)/[^/]*$")
+_SCOPE = re.compile(r'op_name="([^"]*)"')
 # Operations that pass an integer on unchanged.
 _SAME = ("copy", "bitcast", "convert", "reshape")
 
@@ -115,10 +117,18 @@ class Instruction:
         return self.branches[:1] if f"{ALIKE}/" in self.rest else self.branches
 
     @property
-    def one_in(self) -> int:
-        """How many times a conditional runs for each time that its longer branch is taken, by the name of its scope."""
-        named = _SELDOM.search(self.rest)
-        return int(named[1]) if named and self.branches else 1
+    def seldom(self) -> int:
+        """How many times a conditional, or a loop that is one, runs for each time that its longer branch is taken, by
+        the name of its scope; 0 for any other instruction."""
+        scope = _SCOPE.search(self.rest) if self.branches or self.body else None
+        named = _SELDOM.search(scope[1]) if scope else None
+        return int(named[1]) if named else 0
+
+    @property
+    def instead(self) -> bool:
+        """Whether it is a loop that runs instead of another that does the same work."""
+        scope = _SCOPE.search(self.rest) if self.body else None
+        return scope is not None and scope[1].rpartition("/")[0].endswith(INSTEAD)
 
     @property
     def body(self) -> str:
@@ -131,6 +141,7 @@ class Instruction:
         return [name for attribute in _RUNS for name in self._named(attribute)] + self.branches
 
     def _named(self, attribute: str) -> list[str]:
+        """The names that an attribute lists."""
         return re.findall(r"[\w.\-]+", self.attributes.get(attribute, ""))
 
     def dims(self, attribute: str) -> list[int]:
@@ -166,8 +177,9 @@ class Module:
             for instruction in self.lines(name):
                 ran = instruction.taken if instruction.branches else instruction.called
                 for called in ran:
-                    trips = (self.trip_count(instruction) or 1) if called == instruction.body else 1
-                    if called in self.computations:
+                    known = self.trip_count(instruction) if called == instruction.body else 1
+                    trips = 1 if known is None else known
+                    if called in self.computations and trips:
                         visit(called, times * trips)
 
         if self.entry in self.computations:  # "" holds instructions outside any computation, in a fragment of a text
@@ -178,8 +190,11 @@ class Module:
         """How often the body of a `while` runs; None if the text does not tell.
 
         XLA's CPU and GPU compilers print this number. Its TPU compiler does not, so the number is computed for loops of
-        the form `while i < end: i += step` with a constant first value, end and step.
+        the form `while i < end: i += step` with a constant first value, end and step. A loop that is a conditional
+        (`seldom`) counts as if it were taken, and one that runs instead of another does not count.
         """
+        if loop.seldom or loop.instead:
+            return int(not loop.instead)
         if known := _TRIPS.search(loop.rest):
             return int(known[1])
         test = self.instructions.get(self.roots.get(loop.attributes.get("condition", ""), ""))
@@ -197,17 +212,22 @@ class Module:
         return max(0, -(-(end - first) // step)) if first is not None and step else None
 
     def _place(self, name: str) -> int | None:
-        """The index of a value that is extracted from a tuple."""
-        taken = self.instructions.get(name)
+        """The index of a value that is extracted from a tuple, and possibly copied or converted."""
+        taken = self._source(name)
         return taken.dims("index")[0] if taken is not None and taken.opcode == "get-tuple-element" else None
 
     def _number(self, name: str) -> int | None:
         """The value of an integer constant, possibly copied or converted."""
+        source = self._source(name)
+        value = _NUMBER.match(source.rest) if source is not None and source.opcode == "constant" else None
+        return int(value[1]) if value else None
+
+    def _source(self, name: str) -> Instruction | None:
+        """The instruction of a value, before copies and conversions of it."""
         source = self.instructions.get(name)
         while source is not None and source.opcode in _SAME and source.operands:
             source = self.instructions.get(source.operands[0])
-        value = _NUMBER.match(source.rest) if source is not None and source.opcode == "constant" else None
-        return int(value[1]) if value else None
+        return source
 
     def _step(self, name: str, place: int) -> int | None:
         """What a loop's body adds to its carried value at index `place`."""

@@ -141,6 +141,7 @@ def _without_phase(opcode: str) -> str:
 
 
 def _first(table: tuple[tuple[str, str], ...], text: str) -> str | None:
+    """The kind of the first pattern in a table that the text has."""
     return next((kind for kind, pattern in table if re.search(pattern, text, re.IGNORECASE)), None)
 
 
@@ -239,6 +240,7 @@ def _library_call(line: Instruction, module: Module) -> float:
 
 
 def _cost(name: str, module: Module, known: dict[str, float | None]) -> float | None:
+    """The FLOPs of a computation; None if one of its instructions has an unknown cost."""
     if name not in known:
         costs = [_instruction(line, module, known) for line in module.lines(name)]
         # One unknown cost makes the sum unknown: a count that is too small would look like work that was removed.
@@ -247,6 +249,7 @@ def _cost(name: str, module: Module, known: dict[str, float | None]) -> float | 
 
 
 def _instruction(line: Instruction, module: Module, known: dict[str, float | None]) -> float | None:
+    """The FLOPs of one instruction and what it calls; None: unknown."""
     if line.opcode == "custom-call":
         return _library_call(line, module)
     if line.opcode == "dot":

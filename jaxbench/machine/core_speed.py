@@ -51,6 +51,7 @@ class CoreProbe:
         return CoreSpeeds(self._cpus, tuple(p for p, _ in times), tuple(c for _, c in times))
 
     def _on(self, cpu: int) -> tuple[float, float]:
+        """(seconds of a product, seconds of a copy) on one CPU."""
         os.sched_setaffinity(0, {cpu})  # of this thread alone
         # The fastest of three: the first one may refill the caches that the block has used, and interrupts happen.
         product_s = min(self._products_s() for _ in range(3))

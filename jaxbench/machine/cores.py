@@ -171,6 +171,7 @@ def load_after() -> LoadCounters:
 def _load(
     busy_s: float | None, steal_s: float | None, cpus: int, own: tuple[float, resource.struct_rusage] | None = None
 ) -> LoadCounters:
+    """The counters of this process and its CPUs, for a difference over a round."""
     # Before this process' own counters, because these take time, too.
     limit, running = cpu_quota.read(), threads()
     cpu_s, used = own or _own_load()

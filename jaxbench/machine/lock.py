@@ -189,6 +189,7 @@ def _locked(file: TextIO) -> bool:
 
 
 def _write(file: TextIO, holder: Holder) -> None:
+    """Writes who holds the lock into its file."""
     file.seek(0)
     file.truncate()
     file.write(json.dumps(asdict(holder)))
@@ -215,6 +216,7 @@ def _holder_with(launch: str, file: TextIO, limit_s: float = 3.0) -> Holder | No
 
 
 def _sentence(holder: Holder | str) -> str:
+    """Who holds the lock, and what to do."""
     if isinstance(holder, Holder):
         holder = f"process {holder.pid}, {holder.command}, since {holder.since}, into '{holder.workdir}'"
     who = f"another process measures on this machine{holder and f' ({holder})'}"

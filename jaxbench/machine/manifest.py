@@ -116,10 +116,10 @@ def environment() -> dict[str, str]:
 def versions() -> dict[str, str]:
     installed = {each.name.lower(): each.version for each in metadata.distributions() if each.name}
     plugins = {name: version for name, version in installed.items() if name.startswith(PLUGINS)}
-    return dict(sorted({**{name: _version(name) for name in PACKAGES}, **plugins}.items()))
+    return dict(sorted({**{name: _installed_version(name) for name in PACKAGES}, **plugins}.items()))
 
 
-def _version(package: str) -> str:
+def _installed_version(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -182,6 +182,7 @@ _begun: dict[str, subprocess.Popen[str]] = {}  # by platform
 def _probing(
     platform: str, python: str = sys.executable, copy: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
+    """Starts a child that describes the machine, because probing starts accelerators."""
     command = [python, "-P", "-m", __name__, platform]
     # One thread, because the child times a product on one core.
     child = {**os.environ, **ONE_THREAD, **(copy or {}), "TF_CPP_MIN_LOG_LEVEL": "2"}

@@ -118,6 +118,7 @@ def mesh_text(shape: tuple[int, ...]) -> str:
 
 
 def _read(text: str) -> tuple[int, ...]:
+    """The sides of a mesh that was typed. Raises UserError."""
     words = text.strip().split("x")
     if not all(word.isdecimal() and int(word) > 0 for word in words) or len(words) > len(AXES):
         raise UserError(f"--config.mesh.shape={text} is not a mesh of one or two axes: write 2x4, 8 or auto.")

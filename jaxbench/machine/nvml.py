@@ -21,7 +21,8 @@ MODULE = "pynvml"
 class GpuReading:
     """One GPU at one moment; None where it gives no answer.
 
-    reasons: the bits of what lowers its clocks (`records.power`). joules: since the driver was loaded.
+    reasons: the bits of what lowers its clocks (`records.power`). joules: since the driver was loaded. power_w: since
+    Ampere, except GA100, the mean of the last second, so the joules of a short block are more exact.
     """
 
     sm_mhz: float | None = None

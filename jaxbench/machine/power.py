@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import statistics
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -56,6 +58,7 @@ class PowerMeter:
         return (*of_gpus, *_packages(moments[0].packages, moments[-1].packages))
 
     def _inside(self) -> None:
+        """Reads while a block runs, in a thread of its own."""
         while True:
             self._begun.wait()
             moments = self._moments
@@ -63,6 +66,7 @@ class PowerMeter:
                 moments.append(self._read())
 
     def _gpu(self, name: str, readings: Sequence[GpuReading]) -> DevicePower:
+        """The energy and the mean clocks of one GPU over its readings."""
         before, after = readings[0].joules, readings[-1].joules
         # Without two answers, or after a reset, nothing is known about the energy between them.
         known = before is not None and after is not None and after >= before
@@ -74,7 +78,7 @@ class PowerMeter:
             memory_mhz=_mean(each.memory_mhz for each in readings),
             power_w=_mean(each.power_w for each in readings),
             temperature_c=_mean(each.temperature_c for each in readings),
-            reasons=_together(reasons) if reasons else None,
+            reasons=functools.reduce(operator.or_, reasons) if reasons else None,
             joules_before=before,
             joules_after=after,
             joules=after - before if known and before is not None and after is not None else None,
@@ -92,7 +96,7 @@ def of_this_process(platform: str, devices: int) -> PowerMeter | None:
     nvml = Nvml.opened() if platform == "gpu" else None
     if nvml is None:
         return None
-    uuids = {_text(nvml.ask("UUID", handle)): index for index, handle in enumerate(nvml.handles)}
+    uuids = {_as_str(nvml.ask("UUID", handle)): index for index, handle in enumerate(nvml.handles)}
     numbers = visible(len(nvml.handles), uuids)[:devices]
     return meter_of(nvml, numbers) if numbers else None
 
@@ -102,7 +106,7 @@ def idle_w() -> dict[str, float]:
     if (nvml := Nvml.opened()) is None:
         return {}
     try:
-        uuids = {_text(nvml.ask("UUID", handle)): index for index, handle in enumerate(nvml.handles)}
+        uuids = {_as_str(nvml.ask("UUID", handle)): index for index, handle in enumerate(nvml.handles)}
         watts = {f"GPU {index}": nvml.read(index).power_w for index in visible(len(nvml.handles), uuids)}
     finally:
         nvml.close()
@@ -120,6 +124,7 @@ def meter_of(nvml: Nvml, numbers: Sequence[int], *, every_s: float = EVERY_S) ->
 
 
 def _packages(before: Mapping[str, Counter], after: Mapping[str, Counter]) -> list[DevicePower]:
+    """The energy of each processor package between two readings."""
     used = energy.between(dict(before), dict(after))
     return [
         DevicePower(
@@ -135,16 +140,10 @@ def _packages(before: Mapping[str, Counter], after: Mapping[str, Counter]) -> li
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
+    """The mean of the known values; None without any."""
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
 
 
-def _together(bits: Sequence[int]) -> int:
-    found = 0
-    for each in bits:
-        found |= each
-    return found
-
-
-def _text(name: object) -> str:
+def _as_str(name: object) -> str:
     return name.decode() if isinstance(name, bytes) else str(name)

@@ -74,6 +74,7 @@ def _restore(nvml: Nvml, path: Path) -> list[str]:
 
 
 def _uuids(nvml: Nvml) -> dict[str, int]:
+    """The index of each GPU by its UUID."""
     answers = {index: nvml.ask("UUID", handle) for index, handle in enumerate(nvml.handles)}
     return {each.decode() if isinstance(each, bytes) else str(each): index for index, each in answers.items() if each}
 

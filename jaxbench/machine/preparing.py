@@ -45,6 +45,7 @@ class Watch:
         self._hit = False
         self._compile_s = self._load_s = self._first_run_s = 0.0
         self._compiled = self._loaded = 0
+        self._names: list[str] = []
         self._since = clock()
         self._aside: list[Spent] = []
 
@@ -67,6 +68,7 @@ class Watch:
                 self._loaded, self._load_s = self._loaded + 1, self._load_s + duration_secs
             else:
                 self._compiled, self._compile_s = self._compiled + 1, self._compile_s + duration_secs
+                self._names.append(str(kwargs.get("fun_name", "")))
             self._hit = False
 
     def first_run(self, seconds: float) -> None:
@@ -97,6 +99,7 @@ class Watch:
             first_run_s=self._first_run_s,
             compiled=self._compiled,
             loaded=self._loaded,
+            names=tuple(self._names),
         )
         self.begin()
         return spent
@@ -105,6 +108,7 @@ class Watch:
         """Forgets what was spent so far, such as the time of waiting for a request."""
         self._compile_s = self._load_s = self._first_run_s = 0.0
         self._compiled = self._loaded = 0
+        self._names = []
         for spans in self._spans.values():
             spans.take()
         self._since = self._clock()

@@ -2,8 +2,9 @@
 """Compiled programs that outlive a run, so that the same program is compiled once on a machine.
 
 The folder is JAX_COMPILATION_CACHE_DIR or, without it, XDG_CACHE_HOME/jaxbench. It has one *part* for each kind of
-device, set of versions and flags, and set of processes. Sets on an accelerator do not share a part: its compiler tries
-variants, and another choice is part of how processes differ. So set k meets the choices that set k has made.
+device, set of versions and flags, and set of processes. Sets on a GPU do not share a part: its compiler tries variants,
+and another choice is part of how processes differ. So set k meets the choices that set k has made. The compilers of
+CPUs and TPUs need no device and make the same program each time, so there all sets share a part.
 
 JAX writes the files, and not atomically. `seal` removes those that a killed process or a full disk has cut off.
 No jax here.
@@ -35,7 +36,7 @@ FOLDER, LIMIT, ENABLED = "JAX_COMPILATION_CACHE_DIR", "JAX_COMPILATION_CACHE_MAX
 LIMIT_BYTES = 10 * 10**9
 PART, SEALED, TIMES = "part.json", "sealed.json", "compile_times"
 SUFFIX = "-cache"  # of JAX's entries
-TUNINGS = 8  # parts that the pairs of `ab` use in turn on an accelerator
+TUNINGS = 8  # parts that the pairs of `ab` use in turn on a GPU
 # By default JAX leaves out programs that compile within a second, as many of them do. XLA's own caches stay off: they
 # would shorten the compile time of the next program, and their folder would be part of the key.
 KEEP_ALL = {
@@ -79,6 +80,11 @@ class ProgramCache:
         return part
 
 
+def tunes(platform: str) -> bool:
+    """Whether the compiler of a platform tries variants on the device."""
+    return platform not in ("cpu", "tpu")
+
+
 def folder(environment: Mapping[str, str] = os.environ) -> Path:
     """The folder of all parts. Raises UserError without a home folder."""
     if given := environment.get(FOLDER, ""):
@@ -104,7 +110,7 @@ def opened(machine: Machine, environment: Mapping[str, str] = os.environ) -> tup
         return None, f"{lost}, because {LIMIT}=0 is set."
     try:
         root = folder(environment)
-        cache = ProgramCache(root, _facts(machine), machine["platform"] == "cpu", limit)
+        cache = ProgramCache(root, _facts(machine), not tunes(machine["platform"]), limit)
         probe = cache.begin(0) / f".{os.getpid()}.probe"
         try:
             _fill(probe)
@@ -139,7 +145,8 @@ def _facts(machine: Machine) -> dict[str, str]:
     """What decides which compiled programs this machine can run, and which its compiler would make."""
     known = machine.get("identity", {})
     instructions = known.get("instruction_sets") or []
-    of_cpu = {"cpu": machine.get("cpu_model", ""), "instructions": _digest(instructions)}
+    digest = hashlib.sha256(json.dumps(instructions).encode()).hexdigest()[:12]
+    of_cpu = {"cpu": machine.get("cpu_model", ""), "instructions": digest}
     return {
         "platform": machine["platform"],
         "device_kind": machine.get("device_kind", ""),
@@ -152,10 +159,6 @@ def _facts(machine: Machine) -> dict[str, str]:
 
 def _is_flag(name: str) -> bool:
     return name in _FLAGS or (name.startswith("JAX_") and not SILENT.match(name.lower()))
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:12]
 
 
 def _fill(path: Path) -> None:
@@ -188,7 +191,7 @@ def seal(part: Path) -> int:
     """
     sealed, removed = _read(part / SEALED), 0
     now: dict[str, object] = {}
-    for entry in _entries(part):
+    for entry in _entry_paths(part):
         with contextlib.suppress(FileNotFoundError):  # another run has evicted it
             size = entry.stat().st_size
             if sealed.get(entry.name) == size or _whole(entry):
@@ -228,7 +231,7 @@ def _whole_zstd(data: bytes) -> bool:
     return True
 
 
-def _entries(part: Path) -> Iterator[Path]:
+def _entry_paths(part: Path) -> Iterator[Path]:
     yield from sorted(part.glob(f"*{SUFFIX}"))
 
 
@@ -238,8 +241,8 @@ def evict(root: Path, limit: float) -> int:
     A process that has loaded an entry keeps its program.
     """
     found = []
-    for part in _parts(root):
-        for entry in _entries(part):
+    for part in _part_folders(root):
+        for entry in _entry_paths(part):
             with contextlib.suppress(OSError):
                 stat = entry.stat()
                 found.append((max(stat.st_atime, stat.st_mtime), stat.st_size, entry))
@@ -253,7 +256,7 @@ def evict(root: Path, limit: float) -> int:
     return removed
 
 
-def _parts(root: Path) -> list[Path]:
+def _part_folders(root: Path) -> list[Path]:
     return sorted(path.parent for path in root.glob(f"*/{PART}"))
 
 
@@ -289,9 +292,9 @@ class Part:
 def parts(root: Path) -> list[Part]:
     """All parts of a folder; [] if there is none."""
     found = []
-    for path in _parts(root):
+    for path in _part_folders(root):
         stats = []
-        for entry in _entries(path):
+        for entry in _entry_paths(path):
             with contextlib.suppress(OSError):
                 stats.append(entry.stat())
         used = max((max(stat.st_atime, stat.st_mtime) for stat in stats), default=0.0)

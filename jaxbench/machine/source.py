@@ -16,6 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def _digest(folder: Path) -> str:
+    """The sha256 over names and texts of the Python files in a folder."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*.py")):
         # With the names, so that a moved file makes another copy; not the commit, which says nothing of later edits.

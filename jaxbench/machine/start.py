@@ -106,28 +106,28 @@ def _unoptimised() -> Options:
 
 
 def start(
-    platform: str, devices: int, *, pin: bool = True, cores: int | None = None, place: Position | None = None
+    platform: str, devices: int, *, pin: bool = True, cores: int | None = None, position: Position | None = None
 ) -> list[jax.Device]:
     """Starts `devices` devices of `platform` (cpu, gpu, tpu) and returns them. The rest is for `start_fake_cpu`.
 
-    place: the position of this process in a process group. Its processes have equal shares of the devices.
+    position: the position of this process in a process group. Its processes have equal shares of the devices.
 
     Raises:
       UserError: the platform is absent or has fewer devices, or the port of a process group is taken.
     """
-    share = devices // place.processes if place else devices
+    share = devices // position.processes if position else devices
     if platform == "cpu":
-        together = place.devices_here if place and place.devices_here else devices
+        together = position.devices_here if position and position.devices_here else devices
         start_fake_cpu(share, pin=pin, cores=cores, together=together)
-    if place:
-        join(place)
+    if position:
+        join(position)
     if platform != "cpu":
         require(platform)
     # Counted as in the manifest, unless there is a process group: devices of other hosts cannot be used from here.
     available = jax.local_devices()
-    if place:  # so that fewer devices are those of the first processes; a TPU has another order
+    if position:  # so that fewer devices are those of the first processes; a TPU has another order
         available = sorted(jax.devices(), key=lambda device: (device.process_index, device.id))
-    if place and platform == "cpu":
+    if position and platform == "cpu":
         read_sockets_last()
     reset_jax_settings()
     if len(available) < devices:
@@ -154,18 +154,18 @@ def require(platform: str) -> None:
         )
 
 
-def join(place: Position) -> None:
+def join(position: Position) -> None:
     """Joins this process to a process group, before JAX has a backend. Raises UserError if the port is taken."""
-    if place.process == 0:
-        require_free(place.address)
+    if position.process == 0:
+        require_free(position.address)
     jax.config.update("jax_cpu_collectives_implementation", "gloo")  # MPI would need its own launcher
     jax.distributed.initialize(
-        coordinator_address=place.address,
-        num_processes=place.processes,
-        process_id=place.process,
-        local_device_ids=None if place.device is None else [place.device],
+        coordinator_address=position.address,
+        num_processes=position.processes,
+        process_id=position.process,
+        local_device_ids=None if position.device is None else [position.device],
         cluster_detection_method="deactivate",
-        coordinator_bind_address=place.address,  # by default JAX listens on all interfaces
+        coordinator_bind_address=position.address,  # by default JAX listens on all interfaces
     )
 
 
@@ -248,6 +248,7 @@ def require_target(target: Target) -> None:
 
 
 def _installed(module: str) -> bool:
+    """Whether a module can be imported, without importing it."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # its parent package is missing

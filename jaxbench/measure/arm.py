@@ -39,7 +39,7 @@ from jaxbench.levers import (
     require_platform,
 )
 from jaxbench.machine.start import reset_jax_settings
-from jaxbench.parallel import data_parallel
+from jaxbench.parallel import data_parallel, step_phases
 from jaxbench.parallel.step import keep_barriers, without
 from jaxbench.workloads import inspection
 from jaxbench.workloads import levers as transforms
@@ -67,7 +67,7 @@ def build_workload(config: ConfigDict, experiment: str, *, grown: int = 1) -> Tr
         module = discovery.load_experiment(experiment)
         if not hasattr(module, "grow"):
             raise UserError(f"--config.weak=model needs grow(config, devices), which '{experiment}' lacks: use batch.")
-        with discovery.explaining_file(module):
+        with discovery.naming_lines_of(module):
             config = module.grow(copy.deepcopy(config), grown)
     workload = discovery.build(experiment, config)
     reset_jax_settings()
@@ -108,7 +108,7 @@ class Arms:
         # Only levers that change the workload are in the key: arms that differ in another lever share a workload, and
         # so its one-device reference.
         key = json.dumps(
-            [grown, {name: levers.get(name, DEFAULTS[name]) for name in transforms.CHANGES}], sort_keys=True
+            [grown, {name: levers.get(name, DEFAULTS[name]) for name in transforms.changing()}], sort_keys=True
         )
         if key not in self._built:
             workload = warmed(build_workload(self.config(levers), self._experiment, grown=grown), self._warmup)
@@ -116,16 +116,17 @@ class Arms:
             self._built[key] = transforms.apply(workload, levers, **device)
         return self._built[key]
 
-    def reference(self, levers: dict[str, str], grown: int = 1, *, draws: bool = False) -> TrainWorkload:
+    def reference(self, levers: dict[str, str], grown: int = 1, *, uses_key: bool = False) -> TrainWorkload:
         """The workload that a correct arm must agree with: without the levers that must not change the result.
 
-        draws: whether the loss draws random numbers.
+        uses_key: whether the loss draws random numbers.
         """
         # Micro-batches change batch statistics (each micro-batch has its own) and random numbers (each micro-batch has
         # its own key), but nothing else. They are kept for models that have either.
         plain = self.workload({**levers, REMAT.name: REMAT.default, ACCUMULATE.name: ACCUMULATE.default}, grown)
         _, model_state = jax.eval_shape(plain.init, KEY)
-        return self.workload({**levers, REMAT.name: REMAT.default}, grown) if draws or stateful(model_state) else plain
+        kept = uses_key or stateful(model_state)
+        return self.workload({**levers, REMAT.name: REMAT.default}, grown) if kept else plain
 
 
 def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Device], levers: dict[str, str]) -> Program:
@@ -162,7 +163,7 @@ def build_program(workload: TrainWorkload, strategy: str, devices: list[jax.Devi
                 f"--config.lever.part={part} needs a strategy with explicit communication: use "
                 "--config.strategy=shard_map."
             )
-        return data_parallel.build_phases(workload, devices, part, donate=execution != "jit")
+        return step_phases.build_phases(workload, devices, part, donate=execution != "jit")
     if mean is not None:
         return data_parallel.build_reduction(workload, devices, *mean)
     program = parallel.load(strategy).build(workload, devices, **settings)

@@ -18,6 +18,7 @@ from ml_collections import ConfigDict
 
 from jaxbench.config import counts
 from jaxbench.core.clock import Probe, Timer, run_ahead
+from jaxbench.core.point import Point
 from jaxbench.core.program import TrainState
 from jaxbench.core.schema import PointRecord, RoundRecord, Verdict
 from jaxbench.core.workload import Batch, random_key
@@ -31,13 +32,11 @@ from jaxbench.measure.check import counted_steps
 from jaxbench.measure.compile_report import CompiledStep, op_by_op
 from jaxbench.measure.compiler import Compiler
 from jaxbench.measure.kept_arrays import Held, KeptArrays
-from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import BuiltStep, PreparedStep, Recipe, Source
 from jaxbench.parallel import multihost
 from jaxbench.processes.group import ProcessGroup, members_of
 from jaxbench.processes.messages import Fields
 from jaxbench.processes.server import stage
-from jaxbench.records.documents import decode
 
 OVERSUBSCRIBED_WARMUP = 2  # blocks
 MAX_VISITS = 32  # then a point starts from a fresh state, so that no model is driven far beyond its training
@@ -84,7 +83,7 @@ class Bench(Generic[Steps]):
 
         fields: `Point.to_json`. If it is not paced, `pace` must follow, unless `round` is told the length.
         """
-        point = decode(Point, fields)
+        point = Point.from_json(fields)
         recipe, built = self.compiler.recipe(point), self.compiler.compile(point)
         with stage("check"):
             batch = self.source.batch(point)
@@ -105,7 +104,7 @@ class Bench(Generic[Steps]):
             processes=len(members_of(built.program.mesh).processes),
             platform=self.devices[0].platform,
             device_kind=self.devices[0].device_kind,
-            passport=report,
+            compile_report=report,
             checks=checks,
             worker=self.worker,
             outcome=outcome,
@@ -151,7 +150,7 @@ class Bench(Generic[Steps]):
 
         Returns whether it is the program that was checked; only then the point is prepared.
         """
-        point = decode(Point, fields)
+        point = Point.from_json(fields)
         built = self.compiler.compile(point, accepted=True)
         if built.compiled.sha256 != program_sha256:
             return False
@@ -159,12 +158,14 @@ class Bench(Generic[Steps]):
         self._accepted.add(point.point)  # the process that has the references compares the timed state, too
         if not self.source.fed(ready):
             with stage("measure"), self.running(ready) as (call, state, batch):
-                # Another process has seen the step settle. Only the memory is cold here. The first block touches it
+                # Another process has warmed the step up. Only the memory is cold here. The first block touches it
                 # while other sets load their programs, so no round waits for it.
                 seconds, state = self.timer_of(ready).block(call, state, batch, steps)
                 preparing.here().first_run(seconds)
             self._warm.add(point.point)
             self.kept.states[point.point] = Held(state, steps, counted=counted_steps(state))
+            del state, batch
+            self._keep_memory_free()
         return True
 
     def round(
@@ -284,6 +285,7 @@ class Bench(Generic[Steps]):
         self.kept.leave_room(max(ready.compiled.report.peak_bytes or 0 for ready in self.prepared.values()))
         if not self.kept.enabled:
             self._drop_arrays()
+            memory.give_back()  # another process needs it before this one runs again
 
     def _drop_arrays(self) -> None:
         self.kept.drop()

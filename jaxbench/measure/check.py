@@ -21,6 +21,7 @@ from jaxbench.core.program import Call, Program, TrainState
 from jaxbench.core.schema import Collective, CompileReport, Verdict
 from jaxbench.core.trees import ArrayTree, entries
 from jaxbench.core.workload import KEY, Batch, TrainWorkload
+from jaxbench.digits import counted
 from jaxbench.errors import present
 from jaxbench.levers import PRECISION, SIXTEEN_BITS
 from jaxbench.measure import memory
@@ -48,6 +49,20 @@ PART = 1e-2  # relative: the error of a 16-bit loss or prediction; a wrong compu
 ROUNDING = 3  # a strategy may differ by this many times the distance between two one-device references
 SHARE = 0.1  # relative to the updates: a check with a larger error cannot show that they were made
 OPTIMIZER_STATE = 3e-2  # relative: tolerates bfloat16 gradients, but not a wrong gradient scale
+# What a check found.
+REASONS = {
+    "each within": "{others}; each parameter's update is within {limit} too",
+    "one beyond": "{others}, but '{name}' by itself is {share:.1e} of its update away, NOT within {limit}: is it never "
+    "reduced?",
+    "other devices": "the compiled step uses {used} devices, NOT the {count} that were asked for{idle_one}",
+    "not on all": "an input of shape {shape} does NOT lie on all {count} devices",
+    "other parts": "the batch lies in {found} parts on {count} devices, NOT in {parts}",
+    "same work": "the {count} devices hold the same examples and the same parameters and send nothing, so they do NOT "
+    "share the work",
+    "devices": "the compiled step uses {asked} asked for{share}",
+    "only one": "only one of the program and the step has {kinds}",
+    "neither": "neither the program nor the step has a collective",
+}
 TIMED_UPDATE, TIMED_PART = "timed update", "timed part"
 # XLA merges reductions of equal gradients (such as those of biases that are added) in the step only. It may also drop
 # products that the ablated program no longer needs.
@@ -94,7 +109,8 @@ def judge(
     elif distance > limit and (alone := rounding()) * ROUNDING > limit:
         limit = doubt = ROUNDING * alone
         why = f"{ROUNDING} times the {alone:.1e} between two one-device references, which is rounding"
-    message = f"relative L2 distance to {expected.how or 'one device'} after {updates} updates is {distance:.1e}"
+    made, other = counted(updates, "update"), expected.how or "one device"
+    message = f"relative L2 distance to {other} after {made} is {distance:.1e}"
     if not distance <= limit:  # not `>`: a NaN must fail
         # The reason belongs to the limit. A distance above it has another one, which `first_step` may find.
         ok, reason = False, f"{message}, NOT within {limit:.0e}, the limit for correct programs ({why})"
@@ -103,7 +119,7 @@ def judge(
         # one-device references disagree by as much as the parameters move.
         small = f"but the updates changed the parameters by only {moved:.1e}, so this proves nothing"
         if not moved:
-            small = f"but no parameter changed in {updates} updates, so this proves nothing (is the learning rate 0?)"
+            small = f"but no parameter changed in {made}, so this proves nothing (is the learning rate 0?)"
         reason = f"unchecked: {message}, within {limit:.0e} ({why}), {small}"
         value = distance if np.isfinite(distance) else None
         return Verdict(name="parameters", ok=False, unchecked=True, reason=reason, value=value, limit=limit)
@@ -122,9 +138,9 @@ def judge_each(verdict: Verdict, actual: TrainedState, expected: Reference, othe
         return verdict
     name, share = farthest(actual, expected, others)
     if share <= SHARE:
-        return dataclasses.replace(verdict, reason=f"{verdict.reason}; each parameter's update is within {SHARE} too")
-    reason = f"but '{name}' by itself is {share:.1e} of its update away, NOT within {SHARE}: is it never reduced?"
-    return _verdict(verdict.name, False, f"{verdict.reason}, {reason}", distance=share, limit=SHARE)
+        return dataclasses.replace(verdict, reason=REASONS["each within"].format(others=verdict.reason, limit=SHARE))
+    reason = REASONS["one beyond"].format(others=verdict.reason, name=name, share=share, limit=SHARE)
+    return _verdict(verdict.name, False, reason, distance=share, limit=SHARE)
 
 
 def each_proven(actual: TrainedState, expected: Reference, others: Iterable[TrainedState]) -> bool:
@@ -180,7 +196,7 @@ def judge_optimizer(actual: TrainedState, expected: Reference) -> Verdict:
     # Only floats: step counters are equal in every program, and their large values would hide a wrong moment.
     distance = relative_l2(floats(actual.opt_state), floats(expected.end.opt_state))
     ok = distance <= OPTIMIZER_STATE
-    reason = f"relative L2 distance of the optimizer's state to one device after {expected.count} updates "
+    reason = f"relative L2 distance of the optimizer's state to one device after {counted(expected.count, 'update')} "
     reason += f"is {distance:.1e}, {'within' if ok else 'NOT within'} {OPTIMIZER_STATE:.0e} "
     reason += "(a wrong gradient scale gives 1 or more)"
     return _verdict("optimizer", ok, reason, distance=distance, limit=OPTIMIZER_STATE)
@@ -236,7 +252,8 @@ def judge_inputs(batch: Batch) -> Verdict:
     floats = [name for name in by_size if jnp.issubdtype(batch[name].dtype, jnp.floating)]
     inputs = dict.fromkeys([*by_size[:1], *floats[:1]])  # often the same field
     empty = [name for name in inputs if not np.any(np.asarray(batch[name]))]
-    reason = f"the inputs {', '.join(inputs)} of the batch have values other than zero"
+    has = "has" if len(inputs) == 1 else "have"
+    reason = f"{' and '.join(inputs)} of the batch {has} values other than zero"
     if empty:
         reason = f"every input value of the batch is zero: '{empty[0]}', so what is timed is NOT training on data"
     return Verdict(name="inputs", ok=not empty, reason=reason, value=len(empty), limit=0)
@@ -252,13 +269,13 @@ class ExpectedPart:
 
 
 def expected_part(
-    part: str, program: Program, workload: TrainWorkload, *, key: jax.Array, batch: Batch, flops: float, draws: bool
+    part: str, program: Program, workload: TrainWorkload, *, key: jax.Array, batch: Batch, flops: float, uses_key: bool
 ) -> ExpectedPart:
     """One device's loss (for inference, its predictions) of the first state. Raises Unfit if no device can compute it.
 
-    key: the run's, uint32 (2,). flops: of the whole part. draws: whether the loss uses its random key.
+    key: the run's, uint32 (2,). flops: of the whole part. uses_key: whether the loss uses its random key.
     """
-    layout = BatchLayout.of(program, draws=draws)
+    layout = BatchLayout.of(program, uses_key=uses_key)
 
     def run(on: jax.Device) -> ArrayTree:
         state = initial_state(workload, key, device=on)
@@ -298,6 +315,7 @@ def judge_part(program: Program, call: Call, state: TrainState, batch: Batch, ex
 
 
 def _verdict(name: str, ok: bool, reason: str, *, distance: float, limit: float) -> Verdict:
+    """A verdict on a distance. A distance that is not finite is never ok."""
     value = distance if np.isfinite(distance) else None
     return Verdict(name=name, ok=ok and value is not None, reason=reason, value=value, limit=limit)
 
@@ -352,8 +370,9 @@ def judge_steps(state: TrainState, steps: int) -> Verdict:
     """Whether the step counter of each device is `steps`."""
     found = {int(number) for shard in state.step.addressable_shards for number in np.ravel(shard.data)}
     wrong = max(abs(number - steps) for number in found)
-    counted = " and ".join(map(str, sorted(found)))
-    reason = f"the state counted {counted} updates in {steps} steps" + (", NOT one for each" if wrong else "")
+    ticks = " and ".join(map(str, sorted(found)))
+    ticks = counted(min(found), "update") if len(found) == 1 else f"{ticks} updates"
+    reason = f"the state counted {ticks} in {counted(steps, 'step')}" + (", NOT one for each" if wrong else "")
     return Verdict(name="steps", ok=not wrong, reason=reason, value=wrong, limit=0)
 
 
@@ -390,7 +409,7 @@ def judge_update(
         return verdict, loss
 
     timed = counted_steps(state)
-    (verdict, loss), after = judged(state, 1), f"from the state after {timed} timed steps"
+    (verdict, loss), after = judged(state, 1), f"from the state after {counted(timed, 'timed step')}"
     # It is within its limit, but `judge` found that so small an update proves nothing.
     unmoved = not verdict.ok and verdict.value is not None and verdict.value <= (verdict.limit or 0)
     # Processes may round differently, but all must run the same programs next: the leader decides.
@@ -447,29 +466,29 @@ def judge_devices(
     collectives: the counts of the step.
     """
 
-    def verdict(reason: str, *, idle: int) -> Verdict:
-        return Verdict(name="devices", ok=not idle, reason=reason, value=idle, limit=0)
+    def verdict(why: str, *, idle: int, **facts: object) -> Verdict:
+        return Verdict(name="devices", ok=not idle, reason=REASONS[why].format(**facts), value=idle, limit=0)
 
     inputs, count = jax.tree.leaves((state, batch)), len(asked)
     used = {device for leaf in inputs for device in leaf.sharding.device_set}
     if used != {*asked}:
         idle = [str(device) for device in asked if device not in used]
-        reason = f"the compiled step uses {len(used)} devices, NOT the {count} that were asked for"
-        return verdict(reason + (f": '{idle[0]}' is idle" if idle else ""), idle=max(1, len(idle)))
+        named = f": '{idle[0]}' is idle" if idle else ""
+        return verdict("other devices", used=len(used), count=count, idle=max(1, len(idle)), idle_one=named)
     if partial := [leaf for leaf in inputs if leaf.sharding.device_set != used]:
-        return verdict(f"an input of shape {partial[0].shape} does NOT lie on all {count} devices", idle=1)
+        return verdict("not on all", shape=partial[0].shape, count=count, idle=1)
     lies_in = [_parts_of(leaf) for leaf in jax.tree.leaves(batch)]
     if parts is None:
         parts = max(lies_in, default=1)
     elif wrong := [found for found in lies_in if found != parts]:
-        return verdict(f"the batch lies in {wrong[0]} parts on {count} devices, NOT in {parts}", idle=1)
+        return verdict("other parts", found=wrong[0], count=count, parts=parts, idle=1)
     split = any(_parts_of(leaf) > 1 for leaf in jax.tree.leaves(state.params))
     # More devices than parts of the batch is legal only if they split the model, or exchange results.
     if count > parts and not split and not any(each.elements for each in collectives):
-        same = "hold the same examples and the same parameters and send nothing"
-        return verdict(f"the {count} devices {same}, so they do NOT share the work", idle=count - parts)
+        return verdict("same work", count=count, idle=count - parts)
     share = f", each with 1/{parts} of the batch" if parts > 1 else ", each with a part of the model" if split else ""
-    return verdict(f"the compiled step uses the {count} devices asked for{share}", idle=0)
+    asked = "the one device" if count == 1 else f"the {count} devices"
+    return verdict("devices", asked=asked, share=share, idle=0)
 
 
 def _parts_of(leaf: jax.ShapeDtypeStruct) -> int:
@@ -520,15 +539,15 @@ def judge_communication(part: CompileReport, step: CompileReport) -> Verdict:
     mine, whole = _numbers(part.collectives), _numbers(step.collectives)
     if mine.keys() != whole.keys():
         kinds = ", ".join(sorted(f"{kind} over '{axis}'" for kind, axis in mine.keys() ^ whole.keys()))
-        reason = f"only one of the program and the step has {kinds}"
-        return Verdict(name="collectives", ok=False, reason=reason)
+        return Verdict(name="collectives", ok=False, reason=REASONS["only one"].format(kinds=kinds))
     # Kind by kind: a missing all-gather could otherwise be made up by an all-reduce that is too large.
     verdicts = [_relative("collectives", mine[key], whole[key], f"numbers of {key[0]}") for key in whole]
     worst = max(verdicts, key=lambda verdict: verdict.value or 0.0, default=None)
-    return worst or Verdict(name="collectives", ok=True, reason="neither the program nor the step has a collective")
+    return worst or Verdict(name="collectives", ok=True, reason=REASONS["neither"])
 
 
 def _numbers(collectives: Sequence[Collective]) -> dict[tuple[str, str], int]:
+    """How many numbers travel, by kind of collective and axis."""
     total: dict[tuple[str, str], int] = {}
     for each in collectives:
         key = each.kind, each.axis
@@ -537,6 +556,7 @@ def _numbers(collectives: Sequence[Collective]) -> dict[tuple[str, str], int]:
 
 
 def _relative(name: str, mine: float, whole: float, what: str) -> Verdict:
+    """The verdict on whether an ablation does the same amount of work as the step."""
     distance = abs(mine - whole) / whole if whole else float(mine != 0)
     ok = distance <= SAME_WORK
     reason = f"{mine:,.0f} {what}, {whole:,.0f} in the step" + ("" if ok else ": NOT the same work")

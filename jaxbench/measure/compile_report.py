@@ -21,7 +21,7 @@ from jaxbench.core.trees import ArrayTree
 from jaxbench.core.workload import KEY, Batch, TrainWorkload
 from jaxbench.errors import UserError, present
 from jaxbench.hlo import collective_counts, operations
-from jaxbench.hlo.module import ALIKE, ONE_IN, parse
+from jaxbench.hlo.module import ALIKE, INSTEAD, ONE_IN, parse
 from jaxbench.hlo.operations import ATTENTIONS, UNMASKED
 from jaxbench.measure.compile_times import Loaded, loading
 from jaxbench.measure.expected_communication import gradient_bytes
@@ -36,8 +36,8 @@ T = TypeVar("T")
 # Locations are in the metadata of each instruction and, in newer versions of XLA, in numbered tables before them.
 _TABLES = "FileNames|FunctionNames|FileLocations|StackFrames"
 _SOURCE_LINES = re.compile(rf', metadata=\{{(?:"[^"]*"|[^}}"])*\}}|^\d+ .*\n|^(?:{_TABLES})\n', re.MULTILINE)
-# The scope of a conditional is the last but one part of its name; that of a kernel may be any.
-_SCOPE = re.compile(rf'({ALIKE}|{ONE_IN}\d+)/cond"|({UNMASKED})/[^"]*pallas_call')
+# The scope of a conditional is the last but one part of its name, also if it is a loop; that of a kernel may be any.
+_SCOPE = re.compile(rf'({ALIKE}|{INSTEAD}|{ONE_IN}\d+)/(?:cond|while)"|({UNMASKED})/[^"]*pallas_call')
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ def without_source_lines(hlo: str) -> str:
 
 
 def _scope(found: re.Match[str]) -> str:
+    """The name scope of an instruction's metadata, without paths and lines of the source."""
     scope = _SCOPE.search(found[0])
     return f', metadata={{op_name="{next(filter(None, scope.groups()))}/"}}' if scope else ""
 
@@ -135,6 +136,7 @@ class StatedWork:
 
 
 def _avals(workload: TrainWorkload | StatedWork, program: Program, global_batch: int) -> tuple[TrainState, Any]:
+    """Shapes and shardings of state and batch."""
     if program.avals is not None:
         return program.avals()
     state = with_sharding(jax.eval_shape(program.init, KEY), program.state_sharding)

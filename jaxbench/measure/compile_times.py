@@ -58,15 +58,15 @@ def loading() -> Iterator[Loads]:
 
 def note_compile_s(sha256: str, seconds: float) -> None:
     """Records the compile time of a program that this process has compiled, next to the program."""
-    program_cache.note_compile_s(_folder(), sha256, seconds)
+    program_cache.note_compile_s(_cache_folder(), sha256, seconds)
 
 
 def known_compile_s(sha256: str, loaded: Loaded) -> float:
     """The seconds of the first compilation of a loaded program."""
-    known = program_cache.known_compile_s(_folder(), sha256)
+    known = program_cache.known_compile_s(_cache_folder(), sha256)
     return loaded.compile_s if known is None else known
 
 
-def _folder() -> str | None:
+def _cache_folder() -> str | None:
     folder = jax.config.values["jax_compilation_cache_dir"]
     return None if folder is None else str(folder)

@@ -10,16 +10,15 @@ from pathlib import Path
 
 import jax
 
+from jaxbench.core.point import Point
 from jaxbench.core.schema import CompiledRecord, CompileReport
 from jaxbench.measure.arm import compiler_options
 from jaxbench.measure.compile_report import CompiledStep, require_one_program
 from jaxbench.measure.compile_times import known_compile_s, note_compile_s
-from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import BuiltStep, Recipe
 from jaxbench.processes.group import members_of
 from jaxbench.processes.messages import Compiled, Fields
 from jaxbench.processes.server import stage
-from jaxbench.records.documents import decode
 
 
 class Compiler:
@@ -72,7 +71,7 @@ class Compiler:
 
     def only(self, fields: Fields) -> Compiled:
         """The numbers that a dry run shows for a point. fields: `Point.to_json`. Raises StageError."""
-        built = self.compile(decode(Point, fields))
+        built = self.compile(Point.from_json(fields))
         report = built.compiled.report
         return Compiled(
             compile_s=(report.trace_s or 0) + report.lower_s + report.compile_s,
@@ -87,7 +86,7 @@ class Compiler:
 
         text_file: where to write the compiled text, gzipped; "": nowhere. options: further compiler options.
         """
-        point = decode(Point, fields)
+        point = Point.from_json(fields)
         built = self.compile(point, options)
         program, report = built.program, built.compiled.report
         if text_file:

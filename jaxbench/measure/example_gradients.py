@@ -28,7 +28,7 @@ from jaxbench.core.trees import ArrayTree, entries
 from jaxbench.core.workload import Batch, HostBatch, TrainWorkload
 from jaxbench.workloads import sharding_context
 
-DRAWS = 8  # random keys: with one, half of the examples may be dropped
+SEEDS = 8  # random keys: with one, half of the examples may be dropped
 CHANCE = 1e-3  # the probability that `without_effect` returns a position which lacks an effect only by chance
 MOST_BATCHES = 100  # to prove that; if more are needed, it returns no position
 SUMS = 8  # numbers that describe a gradient
@@ -93,16 +93,16 @@ def look_at(
 
 
 def find(
-    look: Look, batch: HostBatch, others: HostBatch, *, unread: Sequence[str] = (), draws: bool = False
+    look: Look, batch: HostBatch, others: HostBatch, *, unread: Sequence[str] = (), uses_key: bool = False
 ) -> ExampleGradients:
     """Replaces each example of `batch` by one of `others` (host arrays), and looks at the gradient.
 
     look: (batch, seed of its random key) -> its gradient; called about as often as there are examples. unread: the
-    fields that change neither the loss nor its gradient. draws: the loss draws random numbers, which may drop some.
+    fields that change neither the loss nor its gradient. uses_key: the loss draws random numbers, which may drop some.
     """
     positions = range(len(next(iter(batch.values()))))
     read = [name for name in batch if name not in unread]
-    seeds = range(DRAWS if draws else 1)
+    seeds = range(SEEDS if uses_key else 1)
     first = functools.cache(lambda seed: look(batch, seed).bits)
 
     def changes(fields: list[str], position: int) -> bool:

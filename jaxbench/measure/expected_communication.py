@@ -317,6 +317,7 @@ def _numbers(collective: Collective, step: StepFacts) -> int:
 
 
 def _scalars(collective: Collective) -> int:
+    """How many rank-0 values a collective sends."""
     return collective.scalars or collective.scalar_bytes // 4  # older records have only the bytes, of float32 values
 
 
@@ -361,12 +362,13 @@ def _too_wide(collective: Collective, step: StepFacts) -> bool:
 
 
 def _range(least: float, most: float) -> str:
+    """A range of counts for people."""
     if least == most:
         return f"{least:,.0f}"
     return f"{least:,.0f} or more" if most == math.inf else f"{least:,.0f} to {most:,.0f}"
 
 
-def draws(workload: TrainWorkload) -> bool:
+def uses_key(workload: TrainWorkload) -> bool:
     """Whether the loss, or anything else that the loss function returns, depends on its random key."""
     params, model_state = jax.eval_shape(workload.init, KEY)
     traced = jax.make_jaxpr(lambda key, params, model_state, batch: workload.loss(params, model_state, batch, key))
@@ -389,6 +391,7 @@ def _examples_reach(
 
 
 def _gradient(workload: TrainWorkload) -> Callable[..., ArrayTree]:
+    """The gradient of the mean loss alone."""
     return lambda *args: jax.grad(workload.mean_loss, has_aux=True)(*args)[0]
 
 

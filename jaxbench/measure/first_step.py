@@ -17,10 +17,23 @@ from jaxbench.core.schema import Verdict
 from jaxbench.core.trees import ArrayTree
 from jaxbench.core.weighted import WeightedMean
 from jaxbench.core.workload import Batch, Mean, Metrics, Scalars, TrainWorkload
+from jaxbench.errors import quoted
 from jaxbench.measure import reference
 from jaxbench.parallel import multihost
 from jaxbench.parallel.step import create_state, gradients, jit_once, update
 
+# The faults of a first step.
+FAULTS = {
+    "gradient": "the loss is finite, but the gradient of {names} is not{line}",
+    "inputs": "the loss is not finite at the first step, because its inputs are not: {names}",
+    "loss": "the loss is not finite at the first step{more}, although the parameters and the batch are: the fault is "
+    "in the loss function{line}",
+    "zero": "a step changes nothing: every gradient is 0, so the loss does not depend on the parameters",
+    "unchanged": "a step changes nothing: gradients are not 0 but the optimizer's updates are: is its learning rate 0?",
+    "not linear": "the backward pass is not linear: for {factor} times the loss the gradient is {distance:.1e} "
+    "(relative) from {factor} times the gradient, as if it clips, so devices that have a part of the batch each cannot "
+    "give the gradient of the whole batch: use --config.strategy=jit_auto",
+}
 EXAMPLES = 16  # enough for the probes: most faults of a step show on a few examples
 FACTOR, NEARLY = 8, 1e-3  # a power of two, which does not change rounding; relative error of the gradient
 
@@ -74,7 +87,7 @@ def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: 
         if not finite(metrics):
             return [_not_finite(workload, state, batch, metrics)]
         if workload.loss_scale is None and (bad := _bad(grads)):  # a scaled loss may overflow: its step is skipped
-            return [f"the loss is finite, but the gradient of {_names(bad)} is not{_line(workload, state, batch)}"]
+            return [FAULTS["gradient"].format(names=quoted(bad), line=_line(workload, state, batch))]
         more = _unchanged(workload, state, grads, model_state) or _not_linear(workload, state, batch, grads)
     return [more] if more else []
 
@@ -82,15 +95,12 @@ def diagnosis(workload: TrainWorkload, key: jax.Array, batch: Batch, *, device: 
 def _not_finite(workload: TrainWorkload, state: TrainState, batch: Batch, metrics: Scalars) -> str:
     """The inputs of the loss that are not finite. If all are finite, the line that makes the loss non-finite."""
     sources = ("the parameters", state.params), ("the model's state", state.model_state), ("the batch", batch)
-    bad = [f"{what} {_names(paths)}" for what, tree in sources if (paths := _bad(tree))]
+    bad = [f"{what} {quoted(paths)}" for what, tree in sources if (paths := _bad(tree))]
     if bad:
-        return f"the loss is not finite at the first step, because its inputs are not: {'; '.join(bad)}"
+        return FAULTS["inputs"].format(names="; ".join(bad))
     others = [name for name in _bad(dict(metrics)) if name != "loss"]
-    more = f", nor is the metric {_names(others)}" if others else ""
-    return (
-        f"the loss is not finite at the first step{more}, although the parameters and the batch are: the fault is in "
-        f"the loss function{_line(workload, state, batch)}"
-    )
+    more = f", nor is the metric {quoted(others)}" if others else ""
+    return FAULTS["loss"].format(more=more, line=_line(workload, state, batch))
 
 
 def _line(workload: TrainWorkload, state: TrainState, batch: Batch) -> str:
@@ -109,11 +119,11 @@ def _line(workload: TrainWorkload, state: TrainState, batch: Batch) -> str:
 def _unchanged(workload: TrainWorkload, state: TrainState, grads: ArrayTree, model_state: ArrayTree) -> str:
     """Why a step changes no parameter; "" if it changes one."""
     if not any(np.any(np.asarray(leaf)) for leaf in jax.tree.leaves(grads)):
-        return "a step changes nothing: every gradient is 0, so the loss does not depend on the parameters"
+        return FAULTS["zero"]
     new = jit_once(lambda s, g, m: update(workload, s, g, m))(state, grads, model_state)
     pairs = zip(jax.tree.leaves(state.params), jax.tree.leaves(new.params), strict=True)
     if all(np.array_equal(a, b) for a, b in pairs) and not reference.collects(state, new):
-        return "a step changes nothing: gradients are not 0 but the optimizer's updates are: is its learning rate 0?"
+        return FAULTS["unchanged"]
     return ""
 
 
@@ -136,11 +146,7 @@ def _not_linear(workload: TrainWorkload, state: TrainState, batch: Batch, grads:
     distance = reference.relative_l2(jax.device_get(larger), jax.device_get(jax.tree.map(lambda g: FACTOR * g, grads)))
     if not distance > NEARLY:
         return ""
-    return (
-        f"the backward pass is not linear: for {FACTOR} times the loss the gradient is {distance:.1e} (relative) from "
-        f"{FACTOR} times the gradient, as if it clips, so devices that have a part of the batch each cannot give the "
-        "gradient of the whole batch: use --config.strategy=jit_auto"
-    )
+    return FAULTS["not linear"].format(factor=FACTOR, distance=distance)
 
 
 def _bad(tree: ArrayTree) -> list[str]:
@@ -150,8 +156,3 @@ def _bad(tree: ArrayTree) -> list[str]:
         for path, leaf in jax.tree.leaves_with_path(tree)
         if jnp.issubdtype(leaf.dtype, jnp.inexact) and not bool(jnp.all(jnp.isfinite(leaf)))
     ]
-
-
-def _names(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(f"'{name}'" for name in names[:3]) + more

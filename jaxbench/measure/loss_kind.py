@@ -10,7 +10,7 @@
     a sum                        the losses of parts add up
     a fixed number of examples   the model cannot take half of the batch
 
-Random draws would hide the answer, so the loss is evaluated with draws that are the same for every row of an array.
+Random numbers would hide the answer, so the loss is evaluated with numbers that are the same for every row of an array.
 Parameters are perturbed, because with their initial values many models predict the same for every example.
 
 The batch has as many examples as that of the config, because a loss of the 16 hardest examples is a mean for fewer. If
@@ -39,7 +39,7 @@ from jaxbench.core import weighted
 from jaxbench.core.trees import ArrayTree
 from jaxbench.core.weighted import WeightedMean
 from jaxbench.core.workload import KEY, Batch, HostBatch, Mean, TrainWorkload, random_key
-from jaxbench.errors import UserError, of_kind
+from jaxbench.errors import UserError, of_kind, quoted
 from jaxbench.measure import example_gradients, expected_communication
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.measure.expected_communication import asks_others
@@ -51,6 +51,7 @@ from jaxbench.workloads.levers import not_frozen
 from jaxbench.workloads.rng_keys import PARTS, map_parts, together
 
 T = TypeVar("T")
+Draw = Callable[[jax.Array, int], Batch]  # (key, number of examples) -> a batch
 
 # The fewest examples. Two in each half: with one, statistics over a half, such as batch normalization's, would be
 # degenerate.
@@ -102,7 +103,7 @@ class LossKind:
 
     @property
     def label(self) -> str:
-        unread = f"; it does not depend on {_quoted(self.unread)}" if self.unread else ""
+        unread = f"; it does not depend on {quoted(self.unread, len(self.unread))}" if self.unread else ""
         # An example that lacks a gradient for its values may have one with those that replaced them.
         least = "at least " if self.without > len(self.never) else ""
         without = f"; {least}{self.without} of {self.single} examples have no gradient" if self.without else ""
@@ -113,7 +114,7 @@ class LossKind:
         """`label`, and how many examples were tried."""
         if self.name == UNTRIED:
             return self.label
-        state = f"; not a mean over examples: the state {_quoted(self.state)}" if self.state else ""
+        state = f"; not a mean over examples: the state {quoted(self.state, len(self.state))}" if self.state else ""
         single = f", {self.single} of them one by one" if self.single and self.single != self.examples else ""
         return f"{self.label}{state}; tried with {self.examples} examples{single}"
 
@@ -137,10 +138,6 @@ class LossKind:
             single=int(without[2]) if without else int(tried[2] or tried[1]) if tried else 0,
             without=int(without[1]) if without else 0,
         )
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
 
 
 def flops(workload: TrainWorkload, examples: int = EXAMPLES) -> float:
@@ -177,29 +174,45 @@ def _halved(examples: int, fits: Callable[[int], bool]) -> int:
     return max(examples, EXAMPLES)
 
 
+class Shared(NamedTuple):
+    """Compiled functions that a run has, too.
+
+    make: the workload's `state_maker`. draw: (key, number) -> synthetic examples. size: the number with which the run
+    calls `draw`; 0: it does not.
+    """
+
+    make: StateMaker
+    draw: Draw
+    size: int = 0
+
+    def drawn(self, number: int, *, at_least: int) -> HostBatch:
+        """`number` examples, from batches of the run's size if that is large enough."""
+        size = self.size if self.size >= at_least else number
+        parts = [jax.device_get(self.draw(random_key(1 + at), size)) for at in range(-(-number // size))]
+        return {name: np.concatenate([part[name] for part in parts])[:number] for name in parts[0]}
+
+
 def find(
-    workload: TrainWorkload, *, device: jax.Device, make: StateMaker | None = None, examples: int = EXAMPLES
+    workload: TrainWorkload, *, device: jax.Device, shared: Shared | None = None, examples: int = EXAMPLES
 ) -> LossKind:
     """Evaluates the loss a few times, forward only, and its gradient for each of some examples.
 
-    make: the workload's `state_maker`. examples: of the batch; even, unless the model takes only this number.
+    examples: of the batch; even, unless the model takes only this number.
     """
+    shared = shared or Shared(state_maker(workload), jit_once(workload.synthetic, static_argnums=1))
     # Before the precision changes, which would compile the initial values again.
-    with jax.default_device(device):
-        start = (make or state_maker(workload))(random_key(0))
-    draw = jit_once(workload.synthetic, static_argnums=1)
+    start, drawn = shared.make(random_key(0), device), shared.drawn(2 * examples, at_least=examples)
     # In full precision, because the answer is a difference of two values that rounding must not hide.
     with jax.default_device(device), jax.default_matmul_precision("highest"):
         params = jit_initial(lambda params: [_moved(params, seed) for seed in (1, 2)])(start.params)
         model_state = start.model_state
         del start  # the optimizer's state would hold its memory
-        drawn = jax.device_get(draw(random_key(1), 2 * examples))
         batch, more, padded = _batches(workload, drawn)
         traced = _traced(workload, model_state, params[0], batch)
         if isinstance(traced, LossKind):
             return traced
         if traced is None:  # it fails for this half, which may be a fault: few examples show the kind
-            return find(workload, device=device, make=make)
+            return find(workload, device=device, shared=shared)
         values, rounding = traced
         evaluate = jit_once(values)
 
@@ -257,7 +270,7 @@ def _traced(
     """
     examples = len(jax.tree.leaves(batch)[0])
     try:
-        with discovery.explaining(f"the loss of '{workload.name}'"):
+        with discovery.naming_lines(f"the loss of '{workload.name}'"):
             return _alike(partial(_values, workload, model_state), params, batch)
     except UserError as error:
         if isinstance(error.__cause__, NameError):  # it gathers, but has an operation that `map_parts` cannot map
@@ -308,12 +321,12 @@ def _gradients(
         bits, sums, norm = jax.device_get(compiled(params, batch, random_key(seed)))
         return example_gradients.Gradient(bits=int(bits), sums=sums, norm=float(norm))
 
-    draws = expected_communication.draws(workload)
-    found = example_gradients.find(look, some, more, unread=unread, draws=draws)
+    uses_key = expected_communication.uses_key(workload)
+    found = example_gradients.find(look, some, more, unread=unread, uses_key=uses_key)
 
     def halves_agree(share: float | None) -> bool:
         # Places without a gradient already say why halves differ, and draws differ by place.
-        if gathers or found.never or draws:
+        if gathers or found.never or uses_key:
             return True
         # Two batches, because halves of one can agree by chance.
         return all(
@@ -429,6 +442,7 @@ class Values(NamedTuple):
 
 
 def _values(workload: TrainWorkload, model_state: ArrayTree, params: ArrayTree, batch: Batch) -> Values:
+    """The loss and the state of the whole batch, and of its two halves."""
     key = jax.random.PRNGKey(0)
 
     def of_half(half: Batch) -> tuple[Mean, ArrayTree]:
@@ -483,6 +497,7 @@ def _share(values: Values, rounding: float) -> tuple[float, float]:
 
 
 def _same(a: jax.Array, b: jax.Array, rounding: float) -> bool:
+    """Whether two losses agree within rounding."""
     return bool(abs(a - b) <= SAME * rounding * max(float(abs(a)), float(abs(b)), 1e-6))
 
 
@@ -522,9 +537,11 @@ def _alike(function: Callable[..., T], *arguments: object) -> tuple[Callable[...
     # Types coarser than bfloat16 (float8) are scaled, and models use them in few places, so they do not set the error.
     rounding = min(max(ROUNDING, *errors), float(jnp.finfo(jnp.bfloat16).eps))
 
+    rules = {"random_bits": _alike_bits, "random_split": _alike_split, "random_fold_in": _alike_fold_in}
+
     def alike(*given: object) -> T:
         # Draws are replaced in the jaxpr, so any random generator of a model or a library is covered.
-        found = jaxprs.evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(given), _ROWS_ALIKE)
+        found = jaxprs.evaluate(closed.jaxpr, closed.consts, jax.tree.leaves(given), rules)
         return jax.tree.unflatten(jax.tree.structure(shapes), found)
 
     return alike, rounding
@@ -549,6 +566,3 @@ def _alike_fold_in(equation: core.JaxprEqn, given: Sequence[jax.Array]) -> list[
     """Equal keys if an array of numbers (one for each example) is folded in; the ordinary key for a single number."""
     (keys, numbers), (out,) = given, equation.outvars
     return [jnp.broadcast_to(keys, aval_of(out).shape) if numbers.ndim else equation.primitive.bind(keys, numbers)]
-
-
-_ROWS_ALIKE = {"random_bits": _alike_bits, "random_split": _alike_split, "random_fold_in": _alike_fold_in}

@@ -47,7 +47,7 @@ class PeakMemory:
         self._device, self._on_cpu = device, device.platform == "cpu"
         if self._on_cpu and _FORGET.exists():
             _FORGET.write_text("5")  # resets the peak to the current resident memory
-        self._before = _status("VmRSS") if self._on_cpu else self._stat("bytes_in_use")
+        self._before = _process_bytes("VmRSS") if self._on_cpu else self._stat("bytes_in_use")
         self._earlier: int | None = None
 
     def step_begins(self, held: object) -> None:
@@ -58,7 +58,7 @@ class PeakMemory:
 
     def peak_bytes(self) -> int | None:
         """None if the platform does not report it, or not for the step alone."""
-        peak = _status("VmHWM") if self._on_cpu else self._stat("peak_bytes_in_use")
+        peak = _process_bytes("VmHWM") if self._on_cpu else self._stat("peak_bytes_in_use")
         if peak is None or self._before is None:
             return None
         if not self._on_cpu and (self._earlier is None or peak <= self._earlier):
@@ -66,6 +66,7 @@ class PeakMemory:
         return max(0, peak - self._before)
 
     def _stat(self, name: str) -> int | None:
+        """A number of the device's allocator; None if its backend does not report it."""
         return (self._device.memory_stats() or {}).get(name)
 
 
@@ -89,18 +90,18 @@ def give_back() -> None:
     # an old scratch buffer, the next scratch buffer no longer fits there. Without this call the process grew by one
     # scratch buffer in each round (ResNet-18, 64 images: 1 GiB). glibc keeps freed memory and has a call to return it;
     # on other systems this does nothing.
-    if (_status("VmRSS") or 0) > SPARED and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
+    if (_process_bytes("VmRSS") or 0) > SPARED and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
 
 
 def limit_growth(limit_bytes: int) -> None:
     """Limits this process to mapping `limit_bytes` more than now, for the rest of its life (Linux)."""
-    mapped = _status("VmSize")
+    mapped = _process_bytes("VmSize")
     if mapped is not None:
         resource.setrlimit(resource.RLIMIT_AS, (mapped + limit_bytes, mapped + limit_bytes))
 
 
-def _status(name: str) -> int | None:
+def _process_bytes(name: str) -> int | None:
     return _in_kib(_STATUS, name)
 
 

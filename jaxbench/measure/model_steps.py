@@ -12,24 +12,23 @@ import jax
 from ml_collections import ConfigDict
 
 from jaxbench import discovery, levers
+from jaxbench.core.point import Point
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
 from jaxbench.core.trees import ArrayTree
 from jaxbench.core.workload import Batch, Dataset, TrainWorkload, random_key
 from jaxbench.levers import INPUT, PART
 from jaxbench.machine import preparing
-from jaxbench.machine.mesh import on_host
 from jaxbench.measure import expected_communication, first_step, step_facts, step_work
 from jaxbench.measure.arm import Arms, build_program, require_options
 from jaxbench.measure.bench import Bench
 from jaxbench.measure.check import judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
 from jaxbench.measure.compiler import Compiler
-from jaxbench.measure.point import Point
 from jaxbench.measure.proof import Proof, require_examples, require_micro_batchable
 from jaxbench.measure.recipe import AboutModel, BuiltStep
+from jaxbench.measure.reference import with_first_state
 from jaxbench.parallel import multihost
-from jaxbench.parallel.step import jit_once
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Fields
 from jaxbench.processes.server import stage
@@ -75,12 +74,12 @@ class ModelSteps:
             require_options(point.levers, self.devices[0])
             workload = self.workload(point)
             program = build_program(workload, point.strategy, self.devices[: point.devices], point.levers)
-            # The compiled `init` of an earlier equal Program saves its compilation for each further arm. `Arms` keeps
-            # all workloads, so no id is given twice.
+            # The compiled `init` of an earlier equal Program saves its compilation for each further arm, and on one
+            # device that of the reference does. `Arms` keeps all workloads, so no id is given twice.
             layout = tuple(point.levers.get(name) for name in ("mesh", "schedule"))
             all_that_changes_init = point.strategy, point.devices, id(workload), layout
-            init = self._inits.setdefault(all_that_changes_init, program.init)
-            program = dataclasses.replace(program, init=init)
+            program = with_first_state(program, self.proof.maker(workload))
+            program = dataclasses.replace(program, init=self._inits.setdefault(all_that_changes_init, program.init))
             if not accepted:
                 self.require_parts(workload, program, point)
             return workload, program
@@ -170,9 +169,6 @@ class ModelSource:
 
     def __init__(self, steps: ModelSteps):
         self._steps, self._members = steps, ProcessGroup.of(steps.devices)
-        draw = steps.plain.synthetic
-        # `create_state` folds in 0 and 1.
-        self._draw = jit_once(lambda key, examples: draw(jax.random.fold_in(key, 2), examples), static_argnums=1)
         self._drawn: dict[int, Batch] = {}  # the batch on a CPU, by batch size
         self._facts: dict[int, dict[str, float]] = {}  # by workload, which the arms keep
 
@@ -181,14 +177,13 @@ class ModelSource:
         return jax.block_until_ready
 
     def batch(self, point: Point) -> Batch:
-        """For accelerators, and for several processes, the host draws it and nothing is kept: inside the context of a
-        mesh each device, or each process, would hold all of it."""
-        if self._steps.devices[0].platform == "cpu" and self._members.alone:
-            if point.global_batch not in self._drawn:
-                self._drawn[point.global_batch] = self._draw(self._steps.key, point.global_batch)
-            return self._drawn[point.global_batch]
-        with on_host():
-            return jax.device_get(self._draw(self._steps.key, point.global_batch))
+        """On a CPU it is kept. For accelerators, and for several processes, it would take the host's memory."""
+        steps, examples = self._steps, point.global_batch
+        if not (steps.devices[0].platform == "cpu" and self._members.alone):
+            return steps.proof.draw(steps.key, examples)
+        if examples not in self._drawn:
+            self._drawn[examples] = steps.proof.draw(steps.key, examples)
+        return self._drawn[examples]
 
     def drop(self) -> None:
         self._drawn.clear()

@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
 
 from jaxbench import parallel
+from jaxbench.core.point import Point
 from jaxbench.core.program import Call, Program, TrainState
 from jaxbench.core.schema import Verdict
 from jaxbench.core.trees import ArrayTree
 from jaxbench.core.workload import KEY, Batch, TrainWorkload
 from jaxbench.errors import Unsupported, UserError, present
 from jaxbench.levers import MESH, PART
+from jaxbench.machine.mesh import on_host
 from jaxbench.measure import check, expected_communication, loss_kind, memory, rounding
 from jaxbench.measure import reference as references
 from jaxbench.measure.arm import Arms
@@ -34,14 +36,39 @@ from jaxbench.measure.loss_kind import (
     WEIGHTED,
     LossKind,
 )
-from jaxbench.measure.point import Point
 from jaxbench.parallel import axes, multihost
+from jaxbench.parallel.step import jit_once
 from jaxbench.processes.group import ProcessGroup, members_of
 from jaxbench.workloads import inspection
 from jaxbench.workloads.levers import stateful
 
 MOST_RUNS = 5  # of consecutive examples that a message lists
 MAX_CPU_FLOPS = 1e12  # FLOPs of a step; a larger unoptimized program would delay the run
+
+
+@dataclasses.dataclass
+class Draws:
+    """Draws synthetic examples: (key, number) -> batch, by one compiled function for each number.
+
+    For accelerators, and for several processes, the host draws them: inside the context of a mesh each device, or each
+    process, would hold all of them.
+    """
+
+    compiled: Callable[[jax.Array, int], Batch]
+    devices: list[jax.Device]
+
+    @classmethod
+    def of(cls, plain: TrainWorkload, devices: list[jax.Device]) -> Draws:
+        def draw(key: jax.Array, examples: int) -> Batch:
+            return plain.synthetic(jax.random.fold_in(key, 2), examples)  # `create_state` folds in 0 and 1
+
+        return cls(jit_once(draw, static_argnums=1), devices)
+
+    def __call__(self, key: jax.Array, examples: int) -> Batch:
+        if self.devices[0].platform == "cpu" and ProcessGroup.of(self.devices).alone:
+            return self.compiled(key, examples)
+        with on_host():
+            return jax.device_get(self.compiled(key, examples))
 
 
 class Proof:
@@ -70,6 +97,7 @@ class Proof:
         # By identity: `Arms` makes each workload once, and its functions have no other equality.
         self._makers: dict[int, references.StateMaker] = {}
         self._starts: dict[int, TrainState] = {}
+        self.draw = Draws.of(plain, devices)
         self._parts: dict[str, check.ExpectedPart] = {}  # by point
 
     @functools.cached_property
@@ -83,8 +111,8 @@ class Proof:
         if slow or self.device not in jax.devices():
             return LossKind(name=loss_kind.UNTRIED)
         try:
-            make = self._maker(self.plain)
-            kind = loss_kind.find(self.plain, device=self.device, make=make, examples=examples)
+            shared = loss_kind.Shared(self.maker(self.plain), self.draw, self.batch)
+            kind = loss_kind.find(self.plain, device=self.device, shared=shared, examples=examples)
         except jax.errors.JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
@@ -102,24 +130,26 @@ class Proof:
         return self.loss_kind.unread
 
     @functools.cached_property
-    def draws(self) -> bool:
+    def uses_key(self) -> bool:
         """Whether the loss uses its key."""
-        return expected_communication.draws(self.plain)
+        return expected_communication.uses_key(self.plain)
 
     def start(self, workload: TrainWorkload) -> TrainState:
         """The canonical state (host arrays) before the first update, made once."""
         self._starts[id(workload)] = state = self._initial(workload)
         return state
 
-    def _maker(self, workload: TrainWorkload) -> references.StateMaker:
+    def maker(self, workload: TrainWorkload) -> references.StateMaker:
+        """The compiled function that makes the model's first state, compiled once."""
         if id(workload) not in self._makers:
             self._makers[id(workload)] = references.state_maker(workload)
         return self._makers[id(workload)]
 
     def _initial(self, workload: TrainWorkload) -> TrainState:
+        """The model's first state: kept, or made again."""
         if id(workload) in self._starts:
             return self._starts[id(workload)]
-        make = self._maker(workload)
+        make = self.maker(workload)
         return references.initial_state(workload, self.key, device=self.device, make=make)
 
     def verdicts(
@@ -142,7 +172,7 @@ class Proof:
         part, report = PART.of(point.levers), compiled.report
         workload, layout, about = self._about(point, grown, program, batch)
         if not _updates(point):
-            about = {"key": self.key, "batch": batch, "flops": report.flops_per_step, "draws": self.draws}
+            about = {"key": self.key, "batch": batch, "flops": report.flops_per_step, "uses_key": self.uses_key}
             try:
                 self._parts[point.point] = check.expected_part(part, program, workload, **about)
             except references.Unfit as error:
@@ -229,19 +259,19 @@ class Proof:
         self, point: Point, grown: int, program: Program, batch: Batch
     ) -> tuple[TrainWorkload, references.BatchLayout, dict[str, Any]]:
         """(the workload that one device trains, the program's layout of the batch, arguments of `rerun`)."""
-        layout = references.BatchLayout.of(program, draws=self.draws)
+        layout = references.BatchLayout.of(program, uses_key=self.uses_key)
         device = self.device
         about = {"key": self.key, "batch": batch, "device": device, "layout": layout, "platform": device.platform}
-        return self.arms.reference(point.levers, grown, draws=self.draws), layout, about
+        return self.arms.reference(point.levers, grown, uses_key=self.uses_key), layout, about
 
     def _reference_key(
         self, workload: TrainWorkload, point: Point, layout: references.BatchLayout
     ) -> tuple[object, ...]:
         """A key with everything that changes the result of one device."""
         by_layout: tuple[object, ...] = ()
-        if self.draws:  # random numbers depend on all of the batch's layout
+        if self.uses_key:  # random numbers depend on all of the batch's layout
             by_layout = layout.identity(self.key, point.global_batch)
-        elif stateful(self._model_state(workload)):  # batch statistics depend on its parts
+        elif stateful(_model_state(workload)):  # batch statistics depend on its parts
             by_layout = (layout.parts,)
         return point.global_batch, id(workload), *by_layout
 
@@ -272,7 +302,7 @@ class Proof:
                     layout=layout,
                     flops=flops,
                     apart=functools.partial(self._in_parts, workload),
-                    make=self._maker(workload),
+                    make=self.maker(workload),
                 )
             except references.Unfit as error:
                 unfit = str(error)
@@ -285,19 +315,21 @@ class Proof:
 
     def _in_parts(self, workload: TrainWorkload) -> bool:
         """Whether one device may compute the reference part by part."""
-        # State such as batch statistics depends on all examples, and random draws on their places in the batch. Both
+        # State such as batch statistics depends on all examples, and random numbers on their position in it. Both
         # change if parts are computed one after the other.
-        whole = stateful(self._model_state(workload)) and not workload.independent
-        return self.loss_kind.in_parts and not whole and not self.draws
-
-    def _model_state(self, workload: TrainWorkload) -> ArrayTree:
-        return jax.eval_shape(workload.init, self.key)[1]
+        whole = stateful(_model_state(workload)) and not workload.independent
+        return self.loss_kind.in_parts and not whole and not self.uses_key
 
 
 def _updates(point: Point) -> bool:
     """Whether all devices together make an update that one device could make."""
     part = PART.of(point.levers)
     return part == "step" or (part == "local" and point.devices == 1)
+
+
+def _model_state(workload: TrainWorkload) -> ArrayTree:
+    """The shapes of the state that the model keeps besides its parameters."""
+    return jax.eval_shape(workload.init, KEY)[1]
 
 
 def require_loss(workload: TrainWorkload, kind: LossKind) -> None:
@@ -371,7 +403,7 @@ def require_micro_batchable(workload: TrainWorkload, program: Program, kind: Los
         return
     if kind.name == ACROSS and kind.gathers and workload.micro_batches == 1:
         return
-    if kind.name == ACROSS and kind.gathers and stateful(jax.eval_shape(workload.init, KEY)[1]):
+    if kind.name == ACROSS and kind.gathers and stateful(_model_state(workload)):
         return  # batch statistics: the reference on one device also normalises each micro-batch by itself
     pieces = f"{count} micro-batches" if parts == 1 else f"{count} parts"
     if kind.name == HIDDEN:

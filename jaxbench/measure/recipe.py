@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from jaxbench.core.point import Point
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
 from jaxbench.core.trees import ArrayTree
 from jaxbench.core.workload import Batch
 from jaxbench.measure.compile_report import CompiledStep
-from jaxbench.measure.point import Point
 
 
 @dataclass(frozen=True)

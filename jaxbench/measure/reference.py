@@ -25,16 +25,17 @@ from jaxbench.machine import mesh
 from jaxbench.machine.start import LARGE
 from jaxbench.measure import memory
 from jaxbench.measure.memory import Unfit
-from jaxbench.parallel.step import create_state, gradients, jit_initial, jit_once, update
+from jaxbench.parallel.step import create_state, drawing, gradients, jit_once, update
 from jaxbench.workloads import sharding_context
 from jaxbench.workloads.levers import not_frozen, stateful
 from jaxbench.workloads.rng_keys import by_parts
 
 Answer = TypeVar("Answer")
-StateMaker = Callable[[jax.Array], TrainState]
+StateMaker = Callable[[jax.Array, jax.Device], TrainState]
 Compile = Callable[[Callable[..., object]], jax.stages.Wrapped]  # `jax.jit`, with some options
 Summed = tuple[ArrayTree, ArrayTree, jax.Array]  # gradients and model state, each times its weight; the weight
 
+NO_MESH = jax.sharding.AbstractMesh((), ())
 STEPS = 3  # updates: from the second one on, they depend on the optimizer's state
 MOST_STEPS = 48  # for an optimizer that changes parameters only once in several steps
 IN_PARTS = "one device (in parts of the batch, because the whole batch does not fit)"
@@ -81,17 +82,17 @@ class BatchLayout:
     """How the judged program lays out its batch on the mesh, as far as a correct result depends on that.
 
     parts: the number of parts of the batch, for statistics of each device's own examples. keys, order: as in `Program`,
-    for random numbers. draws: whether the loss uses its random key.
+    for random numbers. uses_key: whether the loss uses its random key.
     """
 
     parts: int = 1
     keys: Keys | None = None
     order: Callable[[Batch], Batch] = lambda batch: batch
-    draws: bool = False
+    uses_key: bool = False
 
     @classmethod
-    def of(cls, program: Program, *, draws: bool) -> BatchLayout:
-        return cls(program.parts, program.keys, program.order, draws)
+    def of(cls, program: Program, *, uses_key: bool) -> BatchLayout:
+        return cls(program.parts, program.keys, program.order, uses_key)
 
     def identity(self, key: jax.Array, examples: int) -> tuple[bytes | None, bytes]:
         """A value that is equal for layouts that draw the same random numbers for each example."""
@@ -100,7 +101,7 @@ class BatchLayout:
 
     def prepared(self, workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[TrainState, Batch]:
         """(state, with a key for each part if the parts draw separately; the batch in the program's order)."""
-        if not self.draws:
+        if not self.uses_key:
             return state, batch
         if self.keys is not None:
             state = dataclasses.replace(state, key=jax.device_get(self.keys(state.key)))
@@ -131,15 +132,39 @@ def _out_of_memory(error: Exception) -> bool:
 
 def state_maker(workload: TrainWorkload) -> StateMaker:
     """The compiled `create_state`. Keep it: compiling the initial values of a deep model takes seconds on a GPU."""
-    return jit_initial(functools.partial(create_state, workload))
+    jitted, compiled = jit_once(functools.partial(create_state, workload)), dict[jax.Device, jax.stages.Compiled]()
+
+    def make(key: jax.Array, device: jax.Device) -> TrainState:
+        if device not in compiled:
+            # Ahead of time, because within the context of a mesh JAX would compile it again.
+            with drawing(), jax.sharding.use_abstract_mesh(NO_MESH), jax.default_device(device):
+                compiled[device] = jitted.lower(key).compile()
+        return compiled[device](key)
+
+    return make
+
+
+def with_first_state(program: Program, make: StateMaker) -> Program:
+    """The program. On one device that holds the canonical state, `make` makes its first state, so that one compiled
+    function is enough. make: the workload's `state_maker`."""
+    if program.mesh.size > 1 or program.enter is not None or program.export is not Program.export:
+        return program
+    device, plain = program.mesh.devices.flat[0], getattr(program.init, "__wrapped__", program.init)
+
+    def init(key: jax.Array) -> TrainState:
+        if isinstance(key, jax.core.Tracer):  # only its shapes are asked for
+            return plain(key)
+        return jax.device_put(make(key, device), program.state_sharding)
+
+    init.__wrapped__ = plain  # type: ignore[attr-defined]  # as that of jax.jit
+    return dataclasses.replace(program, init=init)
 
 
 def initial_state(
     workload: TrainWorkload, key: jax.Array, *, device: jax.Device, make: StateMaker | None = None
 ) -> TrainState:
     """The canonical state (host arrays) before the first update, made on one device without any strategy."""
-    with jax.default_device(device):
-        return jax.device_get((make or state_maker(workload))(key))
+    return jax.device_get((make or state_maker(workload))(key, device))
 
 
 class Updates:
@@ -161,7 +186,7 @@ class Updates:
         apart: int = 0,
         jit: Compile = jit_once,
     ):
-        keys_of_parts = layout.draws and layout.keys is not None
+        keys_of_parts = layout.uses_key and layout.keys is not None
         self.jit, self._device, self._layout, self.apart = jit, device, layout, apart
         self._workload = workload = by_parts(workload) if keys_of_parts else workload
         self._compiled: jax.stages.Compiled | None = None  # the update with the whole batch, or the gradient of a part

@@ -51,7 +51,7 @@ def rerun(
     """
     count = count or expected.count
     state = initial_state(workload, key, device=device) if state is None else state
-    in_reverse = platform != "cpu" and not layout.draws
+    in_reverse = platform != "cpu" and not layout.uses_key
     batch = jax.tree.map(lambda x: x[::-1], batch) if in_reverse else batch
     first_was_unoptimized = expected.updates is None or expected.updates.jit is jit_once
     jit = jax.jit if first_was_unoptimized else jit_once
@@ -107,7 +107,7 @@ def reordered(expected: Reference, state: TrainState, batch: Batch, *, layout: B
     updates = present(expected.updates)
     examples, moved = len(jax.tree.leaves(batch)[0]), relative_l2(expected.start, expected.end.params)
     random = np.random.default_rng(0)
-    for parts in () if layout.draws or examples % layout.parts else dict.fromkeys((1, layout.parts)):
+    for parts in () if layout.uses_key or examples % layout.parts else dict.fromkeys((1, layout.parts)):
         for _ in range(REORDERED):
             order = np.concatenate([random.permutation(part) for part in np.arange(examples).reshape(parts, -1)])
             result = updates(state, jax.tree.map(lambda x, order=order: x[order], batch), expected.count)

@@ -136,6 +136,8 @@ def train_briefly(
 def _score(
     workload: TrainWorkload, state: TrainState, test: dict[str, np.ndarray], *, device: jax.Device
 ) -> dict[str, float]:
+    """The metrics of a state on the test split."""
+
     def metrics(params: ArrayTree, model_state: ArrayTree, part: Batch) -> Metrics:
         if workload.evaluate is not None:
             return workload.evaluate(params, model_state, part)

@@ -53,8 +53,8 @@ def watch(
     steps = changing = first = last = 0
     with program.context():
         state = program.init(key)
-        frozen = _sizes(entries(state.model_state)["frozen"]) if is_frozen(state.model_state) else {}
-        sizes = _sizes(state.params)
+        frozen = _float_sizes(entries(state.model_state)["frozen"]) if is_frozen(state.model_state) else {}
+        sizes = _float_sizes(state.params)
         start = before = _shards(state.params)
         begin = clock()
         # An optimizer may collect gradients for more than STEPS steps before it moves anything. That it does so again
@@ -62,7 +62,7 @@ def watch(
         while steps < STEPS or (steps < MOST_STEPS and (not changing or (first > 1 and steps < 2 * first))):
             state, _ = jax.block_until_ready(call(state, batch_of(steps)))
             after = _shards(state.params)
-            here = [path for path in after if not _equal(after[path], before[path])]
+            here = [path for path, parts in after.items() if any(map(_differ, parts, before[path]))]
             moved = {path for paths in members.all_gather(here) for path in paths}  # each process has its own shards
             changed, steps, changing, before = changed | moved, steps + 1, changing + bool(moved), after
             if moved:
@@ -96,7 +96,7 @@ def _floats(tree: ArrayTree) -> dict[str, jax.Array]:
     return {path: x for path, x in found if x.size and jnp.issubdtype(x.dtype, jnp.inexact)}
 
 
-def _sizes(tree: ArrayTree) -> dict[str, int]:
+def _float_sizes(tree: ArrayTree) -> dict[str, int]:
     return {path: x.size for path, x in _floats(tree).items()}
 
 
@@ -109,8 +109,9 @@ def _shards(tree: ArrayTree) -> Shards:
     }
 
 
-def _equal(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
-    return all(x.tobytes() == y.tobytes() for x, y in zip(one, other, strict=True))
+def _differ(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays differ in any bit, so that NaN equals itself."""
+    return one.tobytes() != other.tobytes()
 
 
 def with_effect(

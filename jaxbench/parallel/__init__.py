@@ -112,10 +112,9 @@ def settings(
             f"--config.lever.schedule={schedule} needs a pipeline: use --config.strategy=pipeline, or a mesh with the "
             "axis stage."
         )
-    if sequence and ("tensor" not in sizes or "stage" in sizes):
+    if sequence and "tensor" not in sizes:
         raise UserError(
-            "--config.lever.sequence_parallel=on needs a mesh with the axis tensor and without the axis stage: use "
-            "--config.strategy=tensor."
+            "--config.lever.sequence_parallel=on needs a mesh with the axis tensor: use --config.strategy=tensor."
         )
     if ulysses and "context" not in sizes:
         raise UserError(

@@ -82,8 +82,11 @@ def feed_back(argument: jax.Array, result: ArrayTree, zero: jax.Array) -> jax.Ar
     one = jax.tree.leaves(result)[0].ravel()[0]
     if jnp.iscomplexobj(one):
         one = one.real  # its product with a zero is still 0
-    # In place, because the state is donated: a sum over the whole argument would cost as much as STREAM's add.
-    return argument.at[(0,) * argument.ndim].add((zero.astype(one.dtype) * one).astype(argument.dtype))
+    # In place, because the state is donated: a sum over the whole argument would cost as much as STREAM's add. With a
+    # constant place, XLA for GPUs reads and writes every element (measured on an H100: STREAM's copy at half the rate).
+    place = (jnp.minimum(zero, 0).astype(jnp.int32),) * argument.ndim  # 0, which the compiler does not know
+    first = jax.lax.dynamic_slice(argument, place, (1,) * argument.ndim)
+    return jax.lax.dynamic_update_slice(argument, first + (zero.astype(one.dtype) * one).astype(argument.dtype), place)
 
 
 def loop(step: Callable[[State, Batch], tuple[State, None]]) -> Callable[[State, Batch, jax.Array], State]:
@@ -281,6 +284,7 @@ def require_exact(op: str, dtype: np.dtype, summands: int) -> int:
 
 @functools.lru_cache(maxsize=256)
 def _period(seed: int, position: int, largest: int) -> np.ndarray:
+    """The whole numbers that a device sends again and again, read-only."""
     drawn = np.random.default_rng([seed, position]).integers(0, largest + 1, PERIOD, np.uint8)
     drawn.flags.writeable = False  # cached: all callers share it
     return drawn

@@ -11,13 +11,6 @@ The ways to average gradients are the same sum with different communication:
 
 In each way a device sends 2 (n - 1) / n of the gradient's bytes. In bfloat16 it sends half, and each sum is rounded to
 8 bits. XLA's CPU compiler widens bfloat16 to float32 again, and sends as much as before.
-
-The phases of a step are separate programs. The cost of a phase is the time saved by omitting it:
-
-    forward, gradient (adds backward), local (adds the update), step (adds the gradient's mean over devices)
-
-Each program is the next one without its last phase, written with `shard_map` as in the strategy of that name. It
-returns what the omitted phase would use, so the compiler cannot drop it. `inference` is the model's prediction.
 """
 
 from __future__ import annotations
@@ -38,12 +31,11 @@ from jax.typing import DTypeLike
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.trees import ArrayTree
 from jaxbench.core.workload import Batch, CollectiveBounds, Scalars, TrainWorkload
-from jaxbench.errors import UserError, present
 from jaxbench.machine.mesh import data_mesh
 from jaxbench.parallel import multihost
 from jaxbench.parallel.layout import canonical_avals, flattened, padded
 from jaxbench.parallel.optimizer import unused_gradients
-from jaxbench.parallel.step import create_state, forward, gradients, jit_initial, mean_over, update
+from jaxbench.parallel.step import create_state, gradients, jit_initial, mean_over, update
 from jaxbench.workloads import rng_keys, sharding_context
 
 T = TypeVar("T")
@@ -136,9 +128,10 @@ def reduced_mean(grads: T, axis: str, way: str, dtype: DTypeLike | None = None) 
     leaves, tree = jax.tree.flatten(grads)
     sent = [leaf.astype(dtype) if dtype is not None else leaf for leaf in leaves]
     reduced: dict[int, jax.Array] = {}
+    all_reduce = _scatter if way == "scatter" else _ring if way == "ring" else jax.lax.psum
     for group in _groups(sent, way):
         flat = jnp.concatenate([sent[i].reshape(-1) for i in group])  # a copy: the price of fewer messages
-        total = _SUMS[way](flat, axis)
+        total = all_reduce(flat, axis)
         ends = np.cumsum([sent[i].size for i in group])[:-1]
         for i, part in zip(group, jnp.split(total, ends), strict=True):
             reduced[i] = part.reshape(sent[i].shape)
@@ -167,6 +160,7 @@ def _groups(leaves: Sequence[jax.Array | jax.ShapeDtypeStruct], way: str) -> lis
 
 
 def _scatter(x: jax.Array, axis: str) -> jax.Array:
+    """An all-reduce as a reduce-scatter and an all-gather."""
     chunks = _chunks(x, axis)  # padded: a reduce-scatter needs equal parts
     own = jax.lax.psum_scatter(chunks, axis)
     return jax.lax.all_gather(own, axis).reshape(-1)[: x.size]
@@ -198,15 +192,6 @@ def _chunks(x: jax.Array, axis: str) -> jax.Array:
     return flattened(x, count).reshape(count, -1)
 
 
-_SUMS: dict[str, Callable[[jax.Array, str], jax.Array]] = {
-    "each": jax.lax.psum,
-    "fused": jax.lax.psum,
-    "bucketed": jax.lax.psum,
-    "scatter": _scatter,
-    "ring": _ring,
-}
-
-
 def expected_reduction(
     workload: TrainWorkload, way: str, devices: int, dtype: DTypeLike | None = None
 ) -> CollectiveBounds:
@@ -228,49 +213,3 @@ def expected_reduction(
             # A group travels as a whole or not at all: not, if the optimizer uses none of its gradients.
             numbers[kind] = least + (0 if unused.issuperset(group) else amount), most + amount
     return numbers
-
-
-def build_phases(workload: TrainWorkload, devices: list[jax.Device], part: str, *, donate: bool = True) -> Program:
-    """A Program with a step that runs the phases up to `part`, a value of the lever; unchanged state passes through.
-
-    donate: whether the step may overwrite its state.
-
-    The outputs of `step` are the metrics. The other parts of a training step return each device's values, along a
-    leading device axis: the metrics; for `forward` and `gradient` also "model_state"; for `gradient` also "gradients".
-    After `local` the devices have different states. The outputs of `inference` are those of ``workload.predict``.
-
-    Raises:
-      UserError: `inference` for a workload without a `predict`.
-    """
-    if part == "inference" and workload.predict is None:
-        raise UserError(
-            f"--config.lever.part={part} needs a `predict`, which '{workload.name}' does not have: use step."
-        )
-    mesh = data_mesh(devices, AxisType.Auto)
-
-    def local_step(state: TrainState, batch: Batch) -> tuple[TrainState, ArrayTree]:
-        if part == "inference":
-            return state, present(workload.predict)(state.params, state.model_state, batch)
-        if part == "forward":
-            model_state, metrics = on_device(forward, workload, state, batch)
-            # Everything that the next phase would use, or the compiler would drop the work behind it.
-            return state, stacked({**metrics, "model_state": model_state})
-        grads, model_state, metrics = on_device(gradients, workload, state, batch)
-        if part == "gradient":
-            return state, stacked({**metrics, "model_state": model_state, "gradients": grads})
-        if part == "step":
-            grads, model_state, metrics = mean_over(AXIS, (grads, model_state, metrics))
-        return update(workload, state, grads, model_state), metrics if part == "step" else stacked(metrics)
-
-    def stacked(outputs: T) -> T:
-        return jax.tree.map(lambda x: x[None], outputs)
-
-    whole, split = PartitionSpec(), PartitionSpec(AXIS)
-    specs = whole, whole if part == "step" else split
-    # Type checking is off: without the mean, arrays that differ between devices are declared to be equal.
-    step = jax.shard_map(local_step, mesh=mesh, in_specs=(whole, split), out_specs=specs, check_vma=False)
-    shardings = tuple(NamedSharding(mesh, spec) for spec in specs)
-    jitted = jax.jit(step, donate_argnums=(0,) if donate else (), out_shardings=shardings)
-    program = dataclasses.replace(data_parallel(workload, mesh, step), step=jitted)
-    # The shorter programs must send nothing, which the collective counts check.
-    return program if part == "step" else dataclasses.replace(program, expected=lambda _: {}, sums=0)

@@ -22,6 +22,7 @@ from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import KEY
 from jaxbench.errors import UserError
 from jaxbench.levers import MESH
+from jaxbench.machine.cores import last_level_cache_bytes
 from jaxbench.machine.mesh import squarest
 from jaxbench.parallel import axes
 from jaxbench.workloads.generation import GenerationWorkload
@@ -35,9 +36,15 @@ STRATEGIES = ("tensor", "data", "both")
 # step and with one number each; "triad" reads and writes memory as fast as it can.
 STEP, SCAN, PREFILL = "step", "scan", "prefill"
 LOCAL, WEIGHTS, PRODUCTS, MESSAGES, TINY, TRIAD = "local", "weights", "products", "messages", "tiny", "triad"
-TRIAD_NUMBERS = {"cpu": 2**23}  # float32 in each of three arrays of a device: far more than a cache holds
+# Numbers in each of the two arrays that a device has for the triad. On CPUs the arrays of all devices together take at
+# least four times the processor's cache.
+TRIAD_NUMBERS = {"cpu": 2**23}
 TRIAD_NUMBERS_ELSEWHERE = 2**28
-SCANNED = 8  # tokens of a scan, or all of the output if that is shorter
+CACHES = 4
+# Tokens of a scan, or all of the output if that is shorter. A token that takes a CPU about a second shows the cost of
+# starting as little in eight as in two, and a visit to a scan of eight would take a minute.
+SCANNED, SCANNED_LONG = 8, 2
+LONG = 5e8  # parameters and numbers in caches that a long token reads
 
 
 @jax.tree_util.register_dataclass
@@ -89,7 +96,7 @@ def form_of(workload: GenerationWorkload, platform: str, sizes: dict[str, int]) 
         dtype=jnp.float32 if wide else jnp.bfloat16,
         cache=cache if workload.cache == "auto" else workload.cache,
         layout=workload.layout,
-        attention=workload.attention,
+        attention="paged" if (platform, workload.attention) == ("tpu", "pallas") else workload.attention,
         axis="tensor" if sizes["tensor"] > 1 else None,
     )
 
@@ -128,6 +135,10 @@ class Decoder:
         shape = self.workload.shape
         return (shape.kv_heads or shape.heads) // self.sizes["tensor"]
 
+    def tokens_of(self, part: str) -> int:
+        """The tokens that one call of a part generates for each request."""
+        return tokens_of(self.workload, part, self.batch, self.mesh.devices.flat[0].platform)
+
     @property
     def cache_bytes(self) -> int:
         """2 L K H S b for each request on one device; int8 adds a float32 scale for each place and head."""
@@ -143,10 +154,9 @@ class Decoder:
         tensor, data = self.form.axis, ("data" if self.sizes["data"] > 1 else None)
         shape, whole = self.workload.shape, PartitionSpec()
         weights = _specs(shape, self.weights_form, tensor)
-        positions_first = self.form.layout == "positions"
-        inner = (data, None, tensor) if positions_first else (data, tensor, None)
-        place = spec(*inner) if self.form.layout == "split" else spec(None, *inner)
-        count = shape.layers if self.form.layout == "split" else 1
+        of_layer = self.form.ordered(data, tensor, None)
+        place = spec(*of_layer) if self.form.per_layer else spec(None, *of_layer)
+        count = shape.layers if self.form.per_layer else 1
         scales = (place,) * (count if self.form.cache == "int8" else 0)
         cache = Cache((place,) * count, (place,) * count, scales, scales)  # type: ignore[arg-type]
         return weights, Generated(cache, spec(data), whole, spec(data, tensor))  # type: ignore[arg-type]
@@ -186,6 +196,7 @@ class Decoder:
         return TrainState(step, self.weights(key), {}, Generated(cache, token, position, logits), kept)
 
     def _cache(self, key: jax.Array) -> Cache:
+        """A full cache of keys and values, with numbers drawn from `key`."""
         shape = self.workload.shape
         heads, places = shape.kv_heads or shape.heads, self.workload.lengths.context
         zeros = decoder.empty_cache(shape, self.form, self.batch, places, kv_heads=heads)
@@ -273,6 +284,7 @@ def _makers(
 
 
 def _seed(key: jax.Array) -> jax.Array:
+    """A key as one whole number."""
     return key[1].astype(jnp.uint32) + jnp.uint32(97) * key[0].astype(jnp.uint32)
 
 
@@ -284,6 +296,7 @@ def _filled(zeros: jax.Array, seed: jax.Array) -> jax.Array:
 
 
 def _counted(state: TrainState) -> TrainState:
+    """The state after one more step."""
     return dataclasses.replace(state, step=state.step + 1)
 
 
@@ -292,16 +305,20 @@ def step(on: Decoder, *, donate: bool = True) -> Program:
     return on.program(lambda state: _counted(on.token(state, on.form)), donate=donate)
 
 
-def tokens_of(workload: GenerationWorkload, part: str) -> int:
-    """The tokens that one call of a part generates for each request."""
-    scanned = min(SCANNED, workload.lengths.output)
-    return 1 if part in (STEP, PREFILL, TRIAD) else scanned
+def tokens_of(workload: GenerationWorkload, part: str, batch: int, platform: str) -> int:
+    """The tokens that one call of a part generates for each request. batch: requests of all devices."""
+    if part in (STEP, PREFILL, TRIAD):
+        return 1
+    shape, lengths = workload.shape, workload.lengths
+    places = 2 * shape.layers * (shape.kv_heads or shape.heads) * lengths.context
+    long = platform == "cpu" and workload.parameters + batch * places * shape.head > LONG
+    return min(SCANNED_LONG if long else SCANNED, lengths.output)
 
 
 def scan(on: Decoder, form: Form | None = None) -> Program:
     """Several tokens in one program, which is started once. form: of an ablation; None: the whole step."""
     used = form or on.form
-    count = tokens_of(on.workload, SCAN)
+    count = on.tokens_of(SCAN)
 
     def body(state: TrainState, _: None) -> tuple[TrainState, None]:
         return on.token(state, used), None
@@ -377,7 +394,7 @@ def messages(on: Decoder, *, tiny: bool) -> Program:
 
     tiny: of one number instead of the activations: their time is the latency of a message.
     """
-    shape, count = on.workload.shape, tokens_of(on.workload, SCAN)
+    shape, count = on.workload.shape, on.tokens_of(SCAN)
     size = 1 if tiny else on.local_batch * shape.width
     sums, share = 2 * shape.layers + 1, 1.0 / on.sizes["tensor"]
 
@@ -393,20 +410,31 @@ def messages(on: Decoder, *, tiny: bool) -> Program:
     return _of_vectors(on, (size,), local, ("data", "tensor"))
 
 
-def triad(on: Decoder, platform: str) -> Program:
-    """a = b + 3 c on each device, over arrays that no cache holds."""
-    numbers = TRIAD_NUMBERS.get(platform, TRIAD_NUMBERS_ELSEWHERE)
+def triad(on: Decoder) -> Program:
+    """a = a + 3 b on each device, over arrays that no cache holds: two reads and a write of memory that was just read.
+
+    As a = b + 3 c, which returns b and c for the next call, XLA for CPUs would copy both.
+    """
 
     def local(arrays: list[jax.Array]) -> list[jax.Array]:
-        _, b, c = arrays
-        return [b + 3 * c, b, c]
+        a, b = arrays
+        return [a + 3 * b, b]
 
-    return _of_vectors(on, (numbers,) * 3, local, ("data", "tensor"))
+    return _of_vectors(on, (triad_numbers(on),) * 2, local, ("data", "tensor"))
 
 
-def triad_bytes(platform: str, dtype_bytes: int) -> int:
+def triad_numbers(on: Decoder) -> int:
+    """Numbers in each array of a device."""
+    platform = on.mesh.devices.flat[0].platform
+    least, cache = TRIAD_NUMBERS.get(platform, TRIAD_NUMBERS_ELSEWHERE), last_level_cache_bytes() or 0
+    if platform != "cpu":
+        return least
+    return max(least, CACHES * cache // (2 * on.mesh.size * jnp.dtype(on.form.dtype).itemsize))
+
+
+def triad_bytes(on: Decoder) -> int:
     """Bytes that one device moves in a triad."""
-    return 3 * dtype_bytes * TRIAD_NUMBERS.get(platform, TRIAD_NUMBERS_ELSEWHERE)
+    return 3 * jnp.dtype(on.form.dtype).itemsize * triad_numbers(on)
 
 
 def flops(workload: GenerationWorkload, batch: int, tokens: int = 1) -> float:

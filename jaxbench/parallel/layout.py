@@ -256,6 +256,8 @@ class Layout:
         return self.join(multihost.on_host(state))
 
     def _map(self, state: TrainState, of_array: Callable[[Any, Cut], Any], other: Callable[[Any], Any]) -> TrainState:
+        """Applies `of_array` to each array with its cut, and `other` to leaves without one."""
+
         def by(cuts: Tree[Cut]) -> Callable[[Any], Any]:
             return lambda tree: map_arrays(of_array, tree, cuts)
 

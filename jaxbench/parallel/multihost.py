@@ -82,8 +82,20 @@ def on_host(tree: object) -> Any:
     return jax.tree.map(whole, tree)
 
 
-def _same(x: jax.Array) -> jax.Array:  # one function for all calls, so that equal arrays share a program
+def _same(x: jax.Array) -> jax.Array:
+    """The identity, as one function for all calls, so that equal arrays share a program."""
     return x
+
+
+def with_shards(x: jax.Array) -> jax.Array:
+    """`x`, or a copy if its shards cannot be listed.
+
+    `jax.device_put` of a `jax.Array` onto devices of several processes makes such arrays (JAX 0.10.2 to 0.12.0.1):
+    steps take them, but `addressable_shards` raises.
+    """
+    if x.is_fully_addressable or not x.is_fully_replicated:
+        return x
+    return put(np.asarray(x), x.sharding)
 
 
 def here(x: jax.Array | np.ndarray) -> np.ndarray:

@@ -163,6 +163,7 @@ class GatheredUpdate:
         return self._placed(self._placed(self.cut(new), self.seen), self.outside)
 
     def _placed(self, tree: T, specs: object) -> T:
+        """The tree with the shardings of `specs`."""
         return jax.lax.with_sharding_constraint(tree, jax.tree.map(lambda spec: NamedSharding(self.mesh, spec), specs))
 
 

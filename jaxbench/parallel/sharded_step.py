@@ -352,6 +352,7 @@ def keeping_recomputation(function: Callable[..., PyTree]) -> Callable[..., PyTr
 
 
 def _apply(equation: core.JaxprEqn, values: list[jax.Array]) -> list[jax.Array]:
+    """The results of one equation. Recomputation keeps its policy."""
     if equation.primitive.name in _REMAT:
         return _recomputed(equation.params)(*values)
     with equation.ctx.manager:  # such as the precision of products

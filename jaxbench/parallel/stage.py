@@ -8,8 +8,7 @@ ticks of these blocks.
 On a GPU or TPU a stage computes in every tick, because all stages wait for each other anyway. In an idle tick it
 repeats its nearest work, and what is sent or added up from it is zero or thrown away. So neither parameters nor
 gradients pass through a branch, where XLA would copy them. On a CPU, where devices share cores, an idle stage does
-nothing. Each block's parameters are arrays of their own for the same reason: a slice of a stack would be copied in each
-tick.
+nothing. Each block has arrays of its own for the same reason: a slice of a stack would be copied in each tick.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +30,7 @@ from jaxbench.core import weighted
 from jaxbench.core.program import TrainState
 from jaxbench.core.workload import Batch, Metrics, PyTree, Stages, TrainWorkload
 from jaxbench.errors import UserError, present
-from jaxbench.hlo.module import ALIKE, ONE_IN
+from jaxbench.hlo.module import ALIKE, INSTEAD, ONE_IN
 from jaxbench.levers import LARGE, REMAT, STAGE_INPUTS
 from jaxbench.machine import mesh as mesh_lib
 from jaxbench.parallel import layout as layouts
@@ -50,8 +49,9 @@ from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE, Passes, Sched
 from jaxbench.parallel.step import jit_once, optimizer_update
 from jaxbench.workloads import rng_keys, sharding_context
 from jaxbench.workloads.jaxprs import aval_of, reached
-from jaxbench.workloads.models import attention
+from jaxbench.workloads.models.blocks import apply_blocks
 
+T = TypeVar("T")
 OUTER, BLOCKS = "outer", "blocks"
 AXIS = "stage"
 Carry = dict[str, PyTree]  # of the loops over ticks
@@ -283,6 +283,7 @@ class SplitVjp:
         return jax.tree.unflatten(structure, leaves)(dy)
 
     def _vjp(self, params: PyTree, x: jax.Array, given: tuple[PyTree, ...]) -> tuple[jax.Array, PyTree]:
+        """The output of a block, and the function of its gradients."""
         return jax.vjp(lambda params, x: self._function(params, x, *given), params, x)
 
 
@@ -308,14 +309,19 @@ class Stage:
         step: jax.Array,
         *,
         skips_idle: bool,
+        sequence: bool = False,
     ):
         """key: for this device's part of the batch. step: the training step. skips_idle: compute nothing in an idle
-        tick, in a branch."""
+        tick, in a branch. sequence: positions are split over `tensor` between products."""
         self._skips_idle = skips_idle
         self._stages: Stages = present(present(workload.partition).stages)
         self._table, self._count, self._micro_batches = table, sizes.get(AXIS, 1), workload.micro_batches
         # Everything that a stage computes differs from stage to stage and from part to part of the batch.
         self._varies = (*sharded_step.mean_axes(sizes), AXIS)
+        # So do activations along `tensor`, if its devices have different positions.
+        self._activations_vary = (*self._varies, "tensor") if sequence else self._varies
+        # The scope of what a stage does for one of its chunks alone, which `forecast` reads.
+        self._sometimes = f"{ONE_IN}{table.chunks}"
         self._me = jax.lax.axis_index(AXIS)
         self._key, self._step = key, step
 
@@ -333,7 +339,7 @@ class Stage:
             carry, _ = jax.lax.scan(partial(self._tick, model), carry, rows)
         grads = jax.tree.map(
             lambda total, x: total.astype(x.dtype).reshape(x.shape),
-            {OUTER: carry["outer"], BLOCKS: _by_block(carry["blocks"], self._table.chunks)},
+            {OUTER: carry["outer"], BLOCKS: [block for chunk in carry["blocks"] for block in chunk]},
             params,
         )
         # Counted where work runs, and not read from the table: the idle share is that of the executed schedule.
@@ -346,7 +352,7 @@ class Stage:
         A model in 16 bits casts its parameters where it uses them, which would be in each tick.
         """
         batch, key = jax.tree.map(lambda x: x[0], batches), self._key
-        x = jax.eval_shape(lambda: self._first(params[OUTER], batch, key))
+        x = self._no_activation(params[OUTER], batch)
         cast = cast_dtypes(lambda block, x: self._stages.block(block, x, batch, key), params[BLOCKS][0], x)
         blocks = [jax.tree.map(lambda x, dtype: x.astype(dtype), block, cast) for block in params[BLOCKS]]
 
@@ -360,25 +366,28 @@ class Stage:
     def _empty_carry(self, params: PyTree, model: _Model) -> Carry:
         """The initial carry of the loops: empty slots and zero gradients."""
         one, key = jax.tree.map(lambda x: x[0], model.batches), self._key
-        x = self._zeros(jax.eval_shape(lambda: self._first(model.outer, one, key)))
-        metrics = jax.eval_shape(lambda: _metrics(*self._stages.last(model.outer, x, one, key)))
+        x = self._no_activation(model.outer, one)
+        metrics = jax.eval_shape(lambda: _metrics_with_loss(*self._stages.last(model.outer, x, one, key)))
         self._vjp = SplitVjp(self._row, model.chunks[0], x, one, key, jnp.int32(0))
         slots = self._table.kept + 1  # the last slot is a dummy for NOWHERE
         wide = lambda p: self._zeros(p, dtype=jnp.promote_types(p.dtype, jnp.float32))  # noqa: E731
-        many = self._table.chunks
-        stacked = lambda p: jnp.stack([_matrix(wide(p))] * many) if many > 1 else _matrix(wide(p))  # noqa: E731
         return {
             "kept": [self._zeros(like, slots) for like in self._vjp.kept],
             # What the loss gives back for each micro-batch, if its backward pass is in another tick.
             "due": self._zeros(x, slots) if self._table.stores_gradients else None,
             "forward": x,
             "backward": x,
-            # In float32, because 16 bits round a sum of many. With several chunks they are stacked by chunk.
+            # In float32, because 16 bits round a sum of many.
             "outer": jax.tree.map(wide, params[OUTER]),
-            "blocks": [jax.tree.map(stacked, block) for block in params[BLOCKS][: len(model.chunks[0])]],
+            "blocks": [jax.tree.map(lambda p: _matrix(wide(p)), chunk) for chunk in model.chunks],
             "metrics": jax.tree.map(self._zeros, metrics),
             "busy": self._zeros(jax.ShapeDtypeStruct((), jnp.float32)),
         }
+
+    def _no_activation(self, outer: PyTree, batch: Batch) -> jax.Array:
+        """Zeros for what a stage sends to the next."""
+        like = jax.eval_shape(lambda: self._first(outer, batch, self._key))
+        return sharded_step.varying(self._zeros(like), self._activations_vary)
 
     def _zeros(self, like: PyTree, places: int | None = None, dtype: Any = None) -> jax.Array:
         """Zeros of the shape and type of `like`, *varying* over devices."""
@@ -387,6 +396,7 @@ class Stage:
         return sharded_step.varying(jnp.zeros(shape, dtype or like.dtype), (*self._varies, *more))
 
     def _tick(self, model: _Model, carry: Carry, rows: dict[str, dict[str, jax.Array]]) -> tuple[Carry, None]:
+        """One tick: the forward and the backward work that are due on this stage."""
         work = {name: {column: x[self._me] for column, x in row.items()} for name, row in rows.items()}
         due = None
         if FORWARD in rows:
@@ -405,9 +415,7 @@ class Stage:
         """Runs the blocks of a chunk. key: of the micro-batch. chunk: its index."""
         before = (chunk * self._count + self._me) * len(blocks)
         rows = [(block, jax.random.fold_in(key, before + i)) for i, block in enumerate(blocks)]
-        return attention.apply_blocks(
-            lambda row, x: self._stages.block(row[0], x, batch, row[1]), rows, x, self._stages.remat
-        )
+        return apply_blocks(lambda row, x: self._stages.block(row[0], x, batch, row[1]), rows, x, self._stages.remat)
 
     def _of_chunk(self, chunk: jax.Array, run: Callable[[Blocks], PyTree], model: _Model) -> PyTree:
         """`run` on the parameters of one chunk. Each chunk has a branch, because to select them would copy them."""
@@ -417,8 +425,9 @@ class Stage:
             return jax.lax.switch(chunk, [partial(run, blocks) for blocks in model.chunks])
 
     def _first(self, outer: PyTree, batch: Batch, key: jax.Array) -> jax.Array:
+        """The input of the first block: embedded examples."""
         key = jax.random.fold_in(key, self._model_blocks)  # the keys of `workload.Stages`
-        return sharded_step.varying(self._stages.first(outer, None, batch, key), self._varies)
+        return sharded_step.varying(self._stages.first(outer, None, batch, key), self._activations_vary)
 
     def _micro_key(self, work: dict[str, jax.Array]) -> jax.Array:
         """The same key as in `program.gradients`."""
@@ -429,14 +438,10 @@ class Stage:
         """Whether this tick's work is that of an end of the model: a stage and a chunk."""
         return work["busy"] & (self._me == stage) & (work["chunk"] == chunk)
 
-    def _sometimes(self) -> Any:
-        """The name of a branch that a stage takes for one of its chunks alone, which `forecast` reads."""
-        return jax.named_scope(f"{ONE_IN}{self._table.chunks}")
-
     def _forward(self, model: _Model, work: dict[str, jax.Array], carry: Carry) -> tuple[Carry, jax.Array]:
         """(the carry, what the loss gives back for the result if this is the last chunk)."""
         batch, key, outer = _of_batch(model.batches, work), self._micro_key(work), model.outer
-        with self._sometimes():
+        with jax.named_scope(self._sometimes):
             x = jax.lax.cond(self._at_end(0, 0, work), lambda: self._first(outer, batch, key), lambda: carry["forward"])
 
         def run() -> tuple[jax.Array, list[jax.Array]]:
@@ -449,29 +454,27 @@ class Stage:
 
         y, kept = jax.lax.cond(work["busy"], run, rest) if self._skips_idle else run()
         slot = jnp.where(work["busy"], work["keep"], NOWHERE)
-        carry = {**carry, "kept": [_placed(slots, x, slot) for slots, x in zip(carry["kept"], kept, strict=True)]}
+        kept = [_placed(slots, x, slot) for slots, x in zip(carry["kept"], kept, strict=True)]
 
-        def from_loss() -> tuple[PyTree, jax.Array, Metrics]:
+        # To add zeros instead would read and write the embedding in every tick.
+        def with_loss(turn: jax.Array, so_far: tuple[PyTree, jax.Array, Metrics]) -> tuple[PyTree, jax.Array, Metrics]:
             def last(outer: PyTree, y: jax.Array) -> tuple[jax.Array, Metrics]:
                 loss, metrics = self._stages.last(outer, y, batch, jax.random.fold_in(key, self._model_blocks + 1))
-                shares = jax.tree.map(lambda m: m / self._micro_batches, _metrics(loss, metrics))
+                shares = jax.tree.map(lambda m: m / self._micro_batches, _metrics_with_loss(loss, metrics))
                 summed = shares["loss"].total if weighted.is_weighted(loss) else shares["loss"]
                 return summed, sharded_step.varying(shares, self._varies)
 
-            (grads, dy), metrics = jax.grad(last, argnums=(0, 1), has_aux=True)(outer, y)
-            return grads, dy, metrics
-
-        def without_loss() -> tuple[PyTree, jax.Array, Metrics]:
-            return jax.tree.map(self._zeros, (outer, y, carry["metrics"]))
+            (grads, dy), metrics = jax.grad(last, argnums=(0, 1), has_aux=True)(outer, _of_turn(turn, y))
+            return _added(so_far[0], grads), dy, jax.tree.map(jnp.add, so_far[2], metrics)
 
         is_last = self._at_end(self._count - 1, self._table.chunks - 1, work)
-        with self._sometimes():
-            grads, due, metrics = jax.lax.cond(is_last, from_loss, without_loss)
-        more = {} if carry["due"] is None else {"due": _placed(carry["due"], due, slot)}
+        so_far = carry["outer"], self._zeros(y), carry["metrics"]
+        total, due, metrics = _added_if(self._sometimes, is_last, with_loss, so_far)
         changed = {
-            **more,
-            "outer": _added(carry["outer"], grads),
-            "metrics": jax.tree.map(jnp.add, carry["metrics"], metrics),
+            "due": carry["due"] if carry["due"] is None else _placed(carry["due"], due, slot),
+            "kept": kept,
+            "outer": total,
+            "metrics": metrics,
             "forward": self._sent(y, 1),
             "busy": carry["busy"] + work["busy"],
         }
@@ -480,37 +483,38 @@ class Stage:
     def _backward(self, model: _Model, work: dict[str, jax.Array], carry: Carry, due: jax.Array | None) -> Carry:
         """A backward pass: from the loss in the last chunk of the last stage, otherwise from the received gradient."""
         batch, key, outer = _of_batch(model.batches, work), self._micro_key(work), model.outer
-        kept = [_at(slots, work["keep"]) for slots in carry["kept"]]
         if carry["due"] is not None:
             due = _at(carry["due"], work["keep"])
         is_last = self._at_end(self._count - 1, self._table.chunks - 1, work)
-        received = carry["backward"] if due is None else jnp.where(is_last, due, carry["backward"])
+        # Sent when it is needed, and not when it is made: it travels while a forward pass of this tick runs.
+        arrived = self._sent(carry["backward"], -1)
+        received = arrived if due is None else jnp.where(is_last, due, arrived)
         dy = jnp.where(work["busy"], received, 0)  # an idle stage adds zeros to its gradients
-        add = _added if len(model.chunks) == 1 else partial(_added_at, work["chunk"])
 
-        def run(totals: Blocks) -> tuple[Blocks, jax.Array]:
-            grads, dx = self._of_chunk(
-                work["chunk"], lambda blocks: self._vjp.backward(blocks, kept, dy, batch, key, work["chunk"]), model
-            )
-            return [add(*pair) for pair in zip(totals, grads, strict=True)], dx
+        def run(blocks: Blocks, turn: jax.Array | int, so_far: tuple[Blocks, jax.Array]) -> tuple[Blocks, jax.Array]:
+            kept = [_at(slots, work["keep"] + turn) for slots in carry["kept"]]
+            given = dy if isinstance(turn, int) else _of_turn(turn, dy)
+            grads, dx = self._vjp.backward(blocks, kept, given, batch, key, work["chunk"])
+            return _added(so_far[0], grads), dx
 
-        def rest(totals: Blocks) -> tuple[Blocks, jax.Array]:
-            return totals, self._zeros(dy)
+        totals, dx = [], self._zeros(dy)
+        for chunk, (blocks, total) in enumerate(zip(model.chunks, carry["blocks"], strict=True)):
+            if len(model.chunks) == 1 and not self._skips_idle:
+                total, dx = run(blocks, 0, (total, dx))
+            else:  # one of these loops has a turn
+                when = (work["chunk"] == chunk) & (work["busy"] | (not self._skips_idle))
+                total, dx = _added_if(INSTEAD if chunk else f"{ONE_IN}1", when, partial(run, blocks), (total, dx))
+            totals.append(total)
 
-        totals = carry["blocks"]
-        totals, dx = jax.lax.cond(work["busy"], run, rest, totals) if self._skips_idle else run(totals)
-
-        def of_first() -> PyTree:
+        def with_first(turn: jax.Array, total: PyTree) -> PyTree:
             # The prologue's forward pass is recomputed from the batch, so nothing of it is stored between the ticks.
-            return jax.vjp(lambda outer: self._first(outer, batch, key), outer)[1](dx)[0]
+            pulled = jax.vjp(lambda outer: self._first(outer, batch, key), outer)[1]
+            return _added(total, pulled(_of_turn(turn, dx))[0])
 
-        with self._sometimes():
-            is_first = self._at_end(0, 0, work)
-            at_start = jax.lax.cond(is_first, of_first, lambda: jax.tree.map(self._zeros, outer))
         changed = {
-            "outer": _added(carry["outer"], at_start),
+            "outer": _added_if(self._sometimes, self._at_end(0, 0, work), with_first, carry["outer"]),
             "blocks": totals,
-            "backward": self._sent(dx, -1),
+            "backward": dx,
             "busy": carry["busy"] + work["busy"],
         }
         return {**carry, **changed}
@@ -521,13 +525,6 @@ def _columns(table: Schedule, direction: str, first: int, end: int) -> dict[str,
     passes: Passes = getattr(table, direction)
     start = 0 if direction == FORWARD else table.start
     return {name: jnp.asarray(getattr(passes, name)[first - start : end - start]) for name in _COLUMNS}
-
-
-def _by_block(totals: Blocks, chunks: int) -> Blocks:
-    """The gradients of each block of a stage, in order, from those that the loops added up."""
-    if chunks == 1:
-        return totals
-    return [jax.tree.map(lambda x, chunk=chunk: x[chunk], total) for chunk in range(chunks) for total in totals]
 
 
 def cast_dtypes(function: Callable[..., PyTree], params: PyTree, *given: PyTree) -> PyTree:
@@ -562,22 +559,30 @@ def _matrix(x: jax.Array) -> jax.Array:
     return x.reshape(math.prod(x.shape[:split]), -1)
 
 
+def _added_if(scope: str, when: jax.Array, add: Callable[[jax.Array, T], T], total: T) -> T:
+    """``add(turn, total)`` or `total`, in place. XLA copies what passes through a branch, but not through this loop of
+    no turn or of one. scope: its name, which says how often it runs. add: its inputs must depend on `turn`, which is 0,
+    because XLA moves what does not out of the loop."""
+    with jax.named_scope(scope):
+        return jax.lax.fori_loop(0, when.astype(jnp.int32), add, total)
+
+
+def _of_turn(turn: jax.Array, x: jax.Array) -> jax.Array:
+    """`x`, in a way that depends on the turn of the loop, 0."""
+    return jnp.where(turn == 0, x, 0)
+
+
 def _added(total: PyTree, grads: PyTree) -> PyTree:
+    """The sum of gradients so far, in the type and shape of the sum."""
     return jax.tree.map(lambda t, g: t + g.astype(t.dtype).reshape(t.shape), total, grads)
 
 
-def _added_at(chunk: jax.Array, total: PyTree, grads: PyTree) -> PyTree:
-    """The gradients of one chunk added to `total`, which is stacked by chunk."""
-    return jax.tree.map(
-        lambda t, g: _placed(t, _at(t, chunk) + g.astype(t.dtype).reshape(t.shape[1:]), chunk), total, grads
-    )
-
-
-def _metrics(loss: PyTree, metrics: Metrics) -> Metrics:
+def _metrics_with_loss(loss: PyTree, metrics: Metrics) -> Metrics:
     return weighted.float_weights({"loss": loss, **metrics})
 
 
 def _at(slots: jax.Array, slot: jax.Array) -> jax.Array:
+    """The array in one slot of a buffer."""
     return jax.lax.dynamic_index_in_dim(slots, slot, keepdims=False)
 
 

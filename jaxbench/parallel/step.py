@@ -6,10 +6,11 @@ A step is `gradients` (forward and backward pass), a mean over devices, and `upd
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 import jax
@@ -31,7 +32,7 @@ T = TypeVar("T")
 
 def create_state(workload: TrainWorkload, key: jax.Array) -> TrainState:
     """The canonical initial state. `key`: uint32 (2,)."""
-    # Two independent keys: 0 for the initial values, 1 for the draws of the steps.
+    # Two independent keys: 0 for the initial values, 1 for the random numbers of the steps.
     params, model_state = workload.init(jax.random.fold_in(key, 0))
     try:
         opt_state = rng_keys.stored(workload.optimizer.init(params))
@@ -75,7 +76,7 @@ def jit_initial(function: Callable[P, T], *, whole: bool = True, **options: Any)
     of the time, because XLA otherwise fuses the generator into the values of every parameter. The compiler cannot
     split a kernel, so devices that get shards would each draw everything first.
     """
-    jitted, flag = jit_once(function, **options), "jax_threefry_gpu_kernel_lowering"
+    jitted = jit_once(function, **options)
     if not whole or jax.default_backend() != "gpu":
         return jitted
 
@@ -83,14 +84,22 @@ def jit_initial(function: Callable[P, T], *, whole: bool = True, **options: Any)
     def call(*args: P.args, **named: P.kwargs) -> T:
         if any(isinstance(each, jax.core.Tracer) for each in args):  # eval_shape; an inner jit takes no options
             return function(*args, **named)
-        before = jax.config.values[flag]
-        jax.config.update(flag, True)
-        try:
+        with drawing():
             return jitted(*args, **named)
-        finally:
-            jax.config.update(flag, before)
 
     return call
+
+
+@contextlib.contextmanager
+def drawing() -> Iterator[None]:
+    """A context to compile the initial values of one device in: see `jit_initial`."""
+    flag = "jax_threefry_gpu_kernel_lowering"
+    before = jax.config.values[flag]
+    jax.config.update(flag, before or jax.default_backend() == "gpu")
+    try:
+        yield
+    finally:
+        jax.config.update(flag, before)
 
 
 def forward(workload: TrainWorkload, state: TrainState, batch: Batch) -> tuple[ArrayTree, Scalars]:

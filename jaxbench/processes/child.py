@@ -55,7 +55,7 @@ class Child(JsonLines):
         self.log = log
         copy = source.environment(setup.source) if setup.source else {}
         environment = {**os.environ, **QUIET, **copy, **setup.environment}
-        with _opened(log) as stderr:
+        with _open_log(log) as stderr:
             # Only where a fork is known to be safe: on CPUs of this host, and not in a world of JAX. Co-runners are
             # strangers to JAX; they meet at a service that each of them starts or joins after the fork.
             alone = setup.platform == "cpu" and not (setup.target or setup.world or setup.python)
@@ -117,7 +117,7 @@ class Child(JsonLines):
         self._process.wait()
 
 
-def _opened(log: Path) -> IO[bytes]:
+def _open_log(log: Path) -> IO[bytes]:
     try:
         log.parent.mkdir(exist_ok=True)
         return open(log, "ab")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
 import statistics
 import time
 from collections import defaultdict
@@ -14,13 +13,12 @@ from typing import Any, TypeVar, cast
 
 from jaxbench.core.schema import CaseRecord, PointRecord, Record, RoundRecord, Verdict
 from jaxbench.errors import of_kind
-from jaxbench.machine import source, start
-from jaxbench.machine.position import Position
-from jaxbench.processes import messages
-from jaxbench.processes.child import Child, ready
+from jaxbench.machine import source
+from jaxbench.processes import messages, supervisor
 from jaxbench.processes.forkserver import ForkServers
-from jaxbench.processes.launch import Followers, Remote
-from jaxbench.processes.messages import Answer, Failed, Idle, Pace, Ready, Recorded, Request, Round, Setup, line_of
+from jaxbench.processes.launch import Followers
+from jaxbench.processes.messages import Answer, Failed, Fields, Idle, Pace, Ready, Recorded, Request, Round, Setup
+from jaxbench.processes.supervisor import Cause, Fault, Lost, Supervisor
 from jaxbench.records.documents import decode
 from jaxbench.records.power import DevicePower
 from jaxbench.records.preparation import Spent, together
@@ -34,8 +32,8 @@ ANSWER_LIMIT_S = 1800.0  # to compile and check a large model, too: only a worke
 # about its point so far, which has several steps in it, too.
 ROUND_LIMIT_S, LONGER = 60.0, 20.0
 STOPPED_LIMIT_S = 60.0  # how long a process may be stopped, as by SIGSTOP, whatever it was asked
-LOOK_S = 1.0  # between two looks at whether a process is stopped
-FAILED_LIMIT_S = 20.0  # how long to wait for the other processes of a group after one has failed
+# After one process of a group has failed, the others get this time: they may fail, too, or block in a collective.
+PATIENCE_S = {Cause.ERROR: 20.0, Cause.ABORTED: 20.0, Cause.FOLLOWS: 20.0}
 
 
 class WorkerError(Exception):
@@ -60,14 +58,14 @@ class WorkerError(Exception):
         self.unsupported, self.refused = unsupported, refused
 
 
-class Worker:
+class Worker(Supervisor):
     """Child processes with devices of their own. Their stderr goes to `log` and, from the second on, to "log.1", ...
 
     All get the same requests. If one child fails, dies or hangs, all are killed; the rest would block in a collective.
 
-    setup: the first line on stdin. With several processes they form a process group; see `setups`. followers: the other
-    processes of a launch; each starts one process of the group. None: all are started here. forks: see `Child`. spend:
-    told what its start and each request took, with the point ("": none).
+    setup: the first line on stdin. With several processes they form a process group; see `supervisor.setups_here`.
+    followers: the other processes of a launch; each starts one process of the group. None: all are started here. forks:
+    see `Child`. spend: told what its start and each request took, with the point ("": none).
     """
 
     def __init__(
@@ -79,19 +77,14 @@ class Worker:
         spend: Spend = lambda point, spent: None,
     ):
         self.log = log
-        self._setup, self._followers, self._forks, self._spend = setup, followers, forks, spend
+        self._setup, self._followers, self._spend = setup, followers, spend
         self._longest: dict[str, float] = {}  # seconds of an answer about each point
         self._ready: Ready | WorkerError | None = None  # None: not heard yet
-        each_setup = self._followers.setups(self._setup) if self._followers else setups(self._setup)
         self._cpus: list[tuple[str, tuple[int, ...]]] = []  # of each process: its host, and the CPUs that it may use
-        self._children: list[Child | Remote] = [self._child(i, setup) for i, setup in enumerate(each_setup)]
+        hosts = dict(enumerate(followers.hosts)) if followers else None
+        super().__init__(supervisor.start(setup, log, followers, forks), hosts)
         self._ahead: list[Request] = []  # sent, and not yet answered
         self._sent_s: list[float] = []  # when, with that of a request that is not sent ahead
-
-    def _child(self, number: int, setup: Setup) -> Child | Remote:
-        if self._followers and number:
-            return self._followers.start(number, setup)
-        return Child(setup, self.log.with_name(f"{self.log.name}.{number}") if number else self.log, self._forks)
 
     @property
     def name(self) -> str:
@@ -101,7 +94,7 @@ class Worker:
     @property
     def pids(self) -> list[int]:
         """The ids of its processes, in order."""
-        return [child.pid for child in self._children]
+        return [child.pid for child in self.children.values()]
 
     @property
     def surroundings(self) -> dict[str, object]:
@@ -129,7 +122,7 @@ class Worker:
 
     def send_ahead(self, request: Request) -> None:
         """Lets the worker begin a request before `ask` makes it. Requests to one worker are asked in this order."""
-        self._send(request)
+        self._send_timed(request)
         self._ahead.append(request)
 
     def limit_s(self, request: Request) -> float:
@@ -153,7 +146,7 @@ class Worker:
             if (first := self._ahead.pop(0)) != request:
                 raise RuntimeError(f"{self.name} was sent {first} ahead, and is asked for {request}")
         else:
-            self._send(request)
+            self._send_timed(request)
         stage = "measure" if request.do == "round" else "compile"
         limit = self.limit_s(request) if limit_s is None else limit_s
         sent_s = self._sent_s.pop(0)  # it may be answered long before it is asked for
@@ -162,123 +155,75 @@ class Worker:
         self._longest[name] = max(self._longest.get(name, 0.0), time.monotonic() - sent_s)
         return answer
 
-    def _send(self, message: Request) -> None:
+    def _send_timed(self, message: Request) -> None:
         self._sent_s.append(time.monotonic())
-        for child in self._children:
-            child.send(line_of(message))
+        self.send(message)
 
     def _receive(self, kind: type[Answer], stage: str, limit_s: float, what: str, point: str) -> Answer:
-        """The merged answer of all processes. Raises WorkerError for the first process that failed or died.
+        """The merged answer of all processes. Raises WorkerError for the process that failed, died or hangs.
 
         what: that it was asked, for a message. point: that it is about.
         """
-        answers: dict[Child | Remote, object] = {}
+        answers: dict[int, object] = {}
         spent: dict[str, list[Spent]] = {"spent": [], "spent_on_model": []}
-        failed: Child | Remote | None = None
-        left_s, stopped_s = limit_s, 0.0
-        while len(answers) < len(self._children):
-            silent = [child for child in self._children if child not in answers]
-            begun = time.monotonic()
-            heard = ready(silent, min(LOOK_S, left_s))
-            # If this process was stopped, too (Ctrl-Z), the time until it went on is no waiting time.
-            waited_s = min(time.monotonic() - begun, 2 * LOOK_S)
-            left_s -= waited_s
-            stopped_s = stopped_s + waited_s if any(child.stopped for child in silent) else 0.0
-            for child in heard:
-                # A closed pipe without an answer is a death: the others can no longer finish their collectives.
-                if (line := child.read()) is None:
-                    raise self._death(child, stage)
-                # Only the first answer names the copy of the package, also when it says that the start failed. Without
-                # a name, the copy is that of process 0, whatever its folder is on the other host.
-                if isinstance(copy := line.pop("source", None), dict):
-                    source.require_same(copy, self._setup.source)
-                for name, those in spent.items():
-                    if isinstance(of_child := line.pop(name, None), dict):  # an older commit does not send it
-                        those.append(decode(Spent, of_child))
-                answers[child] = answer = messages.answer_of(line, kind)
-                # After a failure the others get a short time: they may fail too, or block in a collective forever.
-                if isinstance(answer, Failed) and failed is None:
-                    failed, left_s = child, min(left_s, FAILED_LIMIT_S)
-            if left_s <= 0 or stopped_s >= STOPPED_LIMIT_S:
-                break
-        for name, those in spent.items():
-            if those:
-                self._spend(point if name == "spent" else "", together(those))
-        silent = [child for child in self._children if child not in answers]
-        if failed is not None:
-            raise self._failure(answers, failed)
-        if silent:
-            some = f" from {self._called(silent[0])}" if len(silent) < len(self._children) else ""
-            within = f"no answer within {limit_s - left_s:.0f} s{some}"
-            reason = f"{within}: worker '{self.name}', which was asked to {what}, was ended{self._stopped()}"
-            self.kill()
-            raise WorkerError(reason, stage=stage, alive=False)
-        results = [answers[child] for child in self._children]
+
+        def take(number: int, line: Fields) -> Fault | bool:
+            # Only the first answer names the copy of the package, also when it says that the start failed. Without
+            # a name, the copy is that of process 0, whatever its folder is on the other host.
+            if isinstance(copy := line.pop("source", None), dict):
+                source.require_same(copy, self._setup.source)
+            for name, those in spent.items():
+                if isinstance(of_child := line.pop(name, None), dict):  # an older commit does not send it
+                    those.append(decode(Spent, of_child))
+            answer = messages.answer_of(line, kind)
+            if isinstance(answer, Failed):
+                return Fault.of(number, answer)
+            answers[number] = answer
+            return True
+
+        begun_s = running_s = self.waited_s  # running_s: when no process was found stopped
+
+        def late(waiting: Sequence[int]) -> Fault | None:
+            nonlocal running_s
+            if not any(self.children[number].stopped for number in waiting):
+                running_s = self.waited_s
+            waited_s = self.waited_s - begun_s
+            if waited_s < limit_s and self.waited_s - running_s < STOPPED_LIMIT_S:
+                return None
+            some = f" from {self.called(waiting[0])}" if len(waiting) < len(self.children) else ""
+            clause = f"worker '{self.name}', which was asked to {what}, was ended"
+            return Fault(process=waiting[0], reason=f"no answer within {waited_s:.0f} s{some}: {clause}")
+
+        try:
+            self.watch(take, late, PATIENCE_S, look_s=min(supervisor.LOOK_S, limit_s))
+        except Lost as lost:
+            raise error_of(lost, stage) from None
+        finally:
+            for name, those in spent.items():
+                if those:
+                    self._spend(point if name == "spent" else "", together(those))
+        results = [answers[number] for number in self.children]
         if self._followers and stage == "start":
             cpus = [each.cpus or () if isinstance(each, Ready) else () for each in results]
             self._cpus = list(zip(self._followers.hosts[: len(results)], cpus, strict=True))
         return cast(Answer, merged(results, self._cpus))
 
-    def _failure(self, answers: dict[Child | Remote, object], first: Child | Remote) -> WorkerError:
-        """The error of the first process that failed. The processes live on only if all failed and so still agree."""
-        failed = of_kind(Failed, answers[first])
-        facts = dataclasses.asdict(failed)
-        if all(isinstance(answers.get(child), Failed) for child in self._children):
-            return WorkerError(**facts)
-        silent = ", ".join(self._called(child) for child in self._children if child not in answers)
-        more = f" ({silent} gave no answer)" if silent else ""
-        facts["reason"] = f"{self._called(first)}: {failed.reason}{self._stopped()}{more}"
-        self.kill()
-        return WorkerError(**facts, alive=False)
 
-    def _death(self, gone: Child | Remote, stage: str) -> WorkerError:
-        """The reason for the end of a process. JAX aborts the other processes once they miss it."""
-        self._hear_ends()
-        ended = [child for child in self._children if child.ended or child is gone]
-        stopped = self._stopped()
-        gone.end()  # waits, so that the signal of `kill` is not taken for the cause
-        self.kill()
-        # SIGABRT is JAX's reaction to the loss of another process, so a process that ended otherwise is the cause.
-        first = min(ended, key=lambda child: child.end()[0] == -signal.SIGABRT)
-        reason = f"{self._called(first)} {first.end()[1]}{stopped}"
-        return WorkerError(reason, stage=stage, detail=first.log_tail(), alive=False)
-
-    def _hear_ends(self) -> None:
-        """Waits until the processes on other hosts have ended, because that news arrives later than from this host."""
-        deadline = time.monotonic() + FAILED_LIMIT_S
-        while left := [child for child in self._children if isinstance(child, Remote) and not child.ended]:
-            heard = ready(left, deadline - time.monotonic())
-            for child in heard:
-                child.read()
-            if not heard:
-                return
-
-    def _stopped(self) -> str:
-        """A clause that names a stopped process; "" if there is none."""
-        stopped = [self._called(child) for child in self._children if child.stopped]
-        return f" ({stopped[0]} does not run: it was stopped, as by SIGSTOP)" if stopped else ""
-
-    def _called(self, child: Child | Remote) -> str:
-        if len(self._children) == 1:
-            return "the worker process"
-        number = self._children.index(child)
-        where = f" (on {self._followers.hosts[number]})" if self._followers else ""
-        return f"process {number} of {len(self._children)}{where}"
-
-    def let_go(self) -> None:
-        """Lets the worker finish: all processes at once, because a remaining one would report the others as lost."""
-        for child in self._children:
-            child.let_go()
-
-    def close(self) -> None:
-        """Lets the worker finish and waits for it."""
-        self.let_go()
-        for child in self._children:
-            child.close()
-
-    def kill(self) -> None:
-        for child in self._children:
-            child.kill()
+def error_of(lost: Lost, stage: str) -> WorkerError:
+    """The error of a request that a process could not answer. The processes live on only if all failed and so agree."""
+    fault, said = lost.fault, lost.fault.said
+    if said is None:
+        return WorkerError(f"{lost}{lost.stopped}", stage=stage, detail=fault.detail, alive=False)
+    more = f" ({', '.join(lost.silent)} gave no answer)" if lost.silent else ""
+    reason = said.reason if lost.all_said else f"{lost}{lost.stopped}{more}"
+    return WorkerError(
+        reason,
+        stage=said.stage,
+        detail=said.detail,
+        alive=lost.all_said,
+        unsupported=said.unsupported,
+        refused=said.refused,
+    )
 
 
 def point_of(request: Request) -> str:
@@ -292,30 +237,6 @@ def asked(request: Request) -> str:
     words = {"prepare": "compile and check", "prepare_again": "load", "pace": "find the block length of"}
     does = f"measure round {request.round} of" if isinstance(request, Round) else words.get(request.do, request.do)
     return f"{does.replace('_', ' ')} {point_of(request)}".strip()
-
-
-def setups(setup: Setup) -> list[Setup]:
-    """The setup of each process of a worker.
-
-    Each process has an equal share of the devices; of accelerators, it has one. Instead, `trainings` is the number of
-    processes that train at the same time, each on all devices; with `own_cores` each takes other cores first.
-    """
-    if setup.processes == setup.trainings == 1:
-        return [setup]
-    address, count = start.free_address(), max(setup.trainings, setup.processes)
-    if setup.trainings > 1:
-        places = [Position(address=address, processes=count, process=i) for i in range(count)]
-        orders = [_rotated(setup.order, i * setup.devices) if setup.own_cores else setup.order for i in range(count)]
-        pairs = zip(places, orders, strict=True)
-        return [dataclasses.replace(setup, co_runners=place, order=order) for place, order in pairs]
-    devices = [None if setup.platform == "cpu" else i for i in range(count)]  # of one host, each process has its own
-    places = [Position(address=address, processes=count, process=i, device=device) for i, device in enumerate(devices)]
-    return [dataclasses.replace(setup, world=place) for place in places]
-
-
-def _rotated(order: tuple[int, ...], by: int) -> tuple[int, ...]:
-    by %= max(1, len(order))
-    return (*order[by:], *order[:by])
 
 
 def merged(answers: Sequence[object], cpus: Sequence[Hashable] = ()) -> object:
@@ -366,8 +287,8 @@ def _round(rounds: Sequence[RoundRecord], cpus: Sequence[Hashable]) -> RoundReco
         process_block_s=tuple(each.block_s for each in rounds),
         compilations=max(each.compilations for each in rounds),
         cpus=sum(those[0].cpus for those in groups),
-        steal_s=_over(sum, [_by_block(statistics.mean, those, "steal_s") for those in groups]),
-        others_s=_over(sum, [_others_s(those) for those in groups]),
+        steal_s=_combine_blocks(sum, [_by_block(statistics.mean, those, "steal_s") for those in groups]),
+        others_s=_combine_blocks(sum, [_others_s(those) for those in groups]),
         throttled_s=_by_block(max, rounds, "throttled_s"),  # one quota stops all of them together
         switches=tuple(map(int, _by_block(sum, rounds, "switches"))),
         cpu_s=_by_block(sum, rounds, "cpu_s"),
@@ -423,10 +344,10 @@ def _alike(kind: type[Kind], records: Sequence[object]) -> list[Kind]:
 
 def _by_block(together: Callable[[Sequence[float]], float], rounds: Sequence[RoundRecord], name: str) -> tuple:
     """One number for each block, over all processes; () if a process has none."""
-    return _over(together, [getattr(each, name) for each in rounds])
+    return _combine_blocks(together, [getattr(each, name) for each in rounds])
 
 
-def _over(together: Callable[[Sequence[float]], float], of_each: Sequence[Sequence[float]]) -> tuple:
+def _combine_blocks(together: Callable[[Sequence[float]], float], of_each: Sequence[Sequence[float]]) -> tuple:
     return tuple(together(block) for block in zip(*of_each, strict=True)) if all(of_each) else ()
 
 

@@ -77,22 +77,22 @@ class ProcessGroup:
     def barrier(self) -> None:
         """Waits for all processes. Raises TimeoutError, which names a missing process, after BARRIER_LIMIT_S."""
         if not self.alone:
-            self._wait(f"{self._next()}/barrier")
+            self._wait_at(f"{self._next_name()}/barrier")
 
     def named_barrier(self, name: str) -> None:
         """A barrier for use in another thread. name: used for one barrier only."""
         if not self.alone:
-            self._wait(f"jaxbench/at/{name}")
+            self._wait_at(f"jaxbench/at/{name}")
 
     def all_gather(self, value: T) -> list[T]:
         """The value of each process, in their order. value: JSON, so a tuple may return as a list."""
         if self.alone:
             return [value]
-        name, service = self._next(), self.service
+        name, service = self._next_name(), self.service
         service.key_value_set(f"{name}/{self.here:08}", json.dumps(value))
-        self._wait(f"{name}/given")  # all values are set
+        self._wait_at(f"{name}/given")  # all values are set
         values = [json.loads(text) for _, text in sorted(service.key_value_dir_get(f"{name}/"))]
-        self._wait(f"{name}/taken")  # all have read them, so the leader may delete them
+        self._wait_at(f"{name}/taken")  # all have read them, so the leader may delete them
         if self.leads:
             service.key_value_delete(f"{name}/")
         return values
@@ -127,10 +127,10 @@ class ProcessGroup:
 
         return call if self.alone else started_together
 
-    def _next(self) -> str:
+    def _next_name(self) -> str:
         return f"jaxbench/{'-'.join(map(str, self.processes))}/{next(_barriers[self.processes])}"
 
-    def _wait(self, name: str) -> None:
+    def _wait_at(self, name: str) -> None:
         try:
             self.service.wait_at_barrier(name, int(1000 * BARRIER_LIMIT_S), process_ids=list(self.processes))
         except jax.errors.JaxRuntimeError as error:
@@ -145,11 +145,11 @@ def members_of(mesh: jax.sharding.Mesh) -> ProcessGroup:
     return ProcessGroup.of(list(mesh.devices.flat))
 
 
-def join_co_runners(place: Position) -> ProcessGroup:
+def join_co_runners(position: Position) -> ProcessGroup:
     """Connects this process to its co-runners. Raises UserError if the port is taken."""
     from jax._src.lib import _jax  # no public name: `jax.distributed` would join the devices as well
 
-    address, count, number = place.address, place.processes, place.process
+    address, count, number = position.address, position.processes, position.process
     if number == 0:
         require_free(address)
         _services.append(_jax.get_distributed_runtime_service(address, count))

@@ -16,7 +16,9 @@ import json
 import os
 import queue
 import re
+import shutil
 import socket
+import subprocess
 import tempfile
 import threading
 import time
@@ -81,7 +83,21 @@ def detected() -> Position | None:
     if address is None or processes is None or process is None or processes == 1:
         return None
     device = devices[0] if devices else None
-    return Position(address=address, processes=processes, process=process, device=device)
+    return Position(address=_reachable(address), processes=processes, process=process, device=device)
+
+
+def _reachable(address: str) -> str:
+    """The address, with the host by which Slurm reaches its node if no host has the node's name, as in some clouds."""
+    host, _, port = address.rpartition(":")
+    with contextlib.suppress(OSError):
+        socket.getaddrinfo(host, port)
+        return address
+    if shutil.which("scontrol") is None:
+        return address
+    asked = ["scontrol", "show", "node", host, "--oneliner"]
+    shown = subprocess.run(asked, capture_output=True, text=True, timeout=10).stdout
+    known = re.search(r"\bNodeAddr=(\S+)", shown)
+    return f"{known[1]}:{port}" if known else address
 
 
 class Connection:
@@ -376,6 +392,7 @@ class Followers:
             connection.close()
 
     def _listen(self, process: int) -> None:
+        """Passes on what a host sends until its connection ends."""
         while (message := self._connections[process].read()) is not None:
             if isinstance(message, HostFacts | Unfit):
                 self._hellos.put((process, message))
@@ -451,10 +468,10 @@ class Remote(JsonLines):
         return self._log
 
     def send(self, line: Fields) -> None:
-        self._tell(messages.Send(child=self.number, line=line))
+        self._tell_child(messages.Send(child=self.number, line=line))
 
     def let_go(self) -> None:
-        self._tell(messages.LetGo(child=self.number))
+        self._tell_child(messages.LetGo(child=self.number))
 
     def close(self) -> None:
         """Waits until it has ended, for 10 s, then kills it."""
@@ -464,9 +481,9 @@ class Remote(JsonLines):
             self.kill()
 
     def kill(self) -> None:
-        self._tell(messages.Kill(child=self.number))
+        self._tell_child(messages.Kill(child=self.number))
 
-    def _tell(self, message: LaunchMessage) -> None:
+    def _tell_child(self, message: LaunchMessage) -> None:
         if not self.ended:
             self._followers.tell(self.process, message)
 

@@ -102,6 +102,7 @@ class Failed(Message):
     detail: str = ""  # the end of the traceback
     unsupported: bool = False  # the strategy cannot take the model
     refused: bool = False  # by a UserError
+    follows: bool = False  # the loss of another process may explain it
 
 
 class Idle(Message):
@@ -164,7 +165,7 @@ class Description(Message):
     largest: tuple[tuple[str, str], ...]  # (path, shape) of the largest parameters
     flops_per_example: float
     loss: str
-    draws: bool  # the loss uses random numbers
+    uses_key: bool  # the loss uses random numbers
     state_numbers: int
     training: str  # a sentence
     notes: tuple[str, ...]

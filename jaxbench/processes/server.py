@@ -29,6 +29,7 @@ from jaxbench.catalog import targets
 from jaxbench.errors import Raised, Unsupported, UserError
 from jaxbench.machine import allocator, manifest, power, preparing, source
 from jaxbench.machine.cores import pin_to_cores
+from jaxbench.machine.program_cache import tunes
 from jaxbench.processes.messages import Failed, Idle, Message, Ready, Request, Setup, line_of, message_of
 
 if TYPE_CHECKING:  # the cores are chosen before anything imports jax
@@ -38,6 +39,9 @@ State = TypeVar("State")
 Result = TypeVar("Result")
 Make = Callable[[Setup, "list[jax.Device]"], State]
 Handle = Callable[[State, Request], Message]
+
+# Exceptions that the loss of another process may explain; any other one is this process's own fault.
+OF_JAX = ("JaxRuntimeError", "XlaRuntimeError", "TimeoutError")
 
 
 class StageError(Exception):
@@ -67,18 +71,14 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
     handle: (that state, a request) -> answer.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole terminal; the parent decides what it means
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # the output of libraries must not mix with the answers
-    lines = follow(sys.stdin)
+    answers, lines = Answers(), follow(sys.stdin)
     setup = message_of(json.loads(next(lines)), [Setup])
-    if setup.platform == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
-        here = setup.world.devices_here if setup.world else None
-        pin_to_cores(setup.cores or here or setup.devices, setup.order)
+    pin(setup)
     preparing.here().begin()
     begun_s = time.perf_counter()
     from jaxbench.machine import start
 
-    preparing.here().listen(tunes=setup.platform != "cpu")
+    preparing.here().listen(tunes=tunes(setup.platform))
     starts = {"import_s": time.perf_counter() - begun_s}
 
     def begin() -> State:
@@ -86,7 +86,7 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
         if setup.target:
             return make(setup, start.target_devices(targets.parse(setup.target)))
         begun_s = time.perf_counter()
-        devices = start.start(setup.platform, setup.devices, cores=setup.cores, place=setup.world)
+        devices = start.start(setup.platform, setup.devices, cores=setup.cores, position=setup.world)
         starts["backend_s"] = time.perf_counter() - begun_s
         return make(setup, devices)
 
@@ -94,8 +94,7 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
         more["spent"] = dataclasses.asdict(preparing.here().take(**starts))
         more["spent_on_model"] = dataclasses.asdict(preparing.here().take_aside())
         starts.clear()
-        answers.write(json.dumps({**line_of(message), **more}) + "\n")
-        answers.flush()
+        answers(message, **more)
 
     state = _attempt(begin)
     if isinstance(state, Failed):
@@ -112,6 +111,26 @@ def main(requests: Iterable[type[Request]], make: Make[State], handle: Handle[St
 
     for line in lines:
         send(_attempt(partial(answer, line)))
+
+
+class Answers:
+    """Sends messages to the parent, from any thread. From now on, stdout is stderr."""
+
+    def __init__(self) -> None:
+        self._file, self._lock = os.fdopen(os.dup(1), "w"), threading.Lock()
+        os.dup2(2, 1)  # the output of libraries must not mix with the answers
+
+    def __call__(self, message: Message, **more: object) -> None:
+        with self._lock:  # two lines must not mix
+            self._file.write(json.dumps({**line_of(message), **more}) + "\n")
+            self._file.flush()
+
+
+def pin(setup: Setup) -> None:
+    """Takes the cores of this process, before anything imports jax: threads inherit the cores of their maker."""
+    if setup.platform == "cpu":
+        here = setup.world.devices_here if setup.world else None
+        pin_to_cores(setup.cores or here or setup.devices, setup.order)
 
 
 def follow(stdin: TextIO) -> Iterator[str]:
@@ -156,14 +175,20 @@ def _attempt(action: Callable[[], Result]) -> Result | Failed:
     try:
         return action()
     except Exception as error:  # the one broad except: any exception of a model or a compiler is a failed point
-        cause = error.__cause__ if hasattr(error, "stage") and error.__cause__ else error
-        reason = " ".join(str(cause).split()) or type(cause).__name__
-        if not isinstance(cause, UserError):
-            reason = f"{type(cause).__name__}: {reason}"
-        return Failed(
-            stage=getattr(error, "stage", "start"),
-            reason=reason[:1000],
-            detail="".join(traceback.format_exception(cause))[-8000:],
-            unsupported=isinstance(cause, Unsupported),
-            refused=isinstance(cause, UserError) and not isinstance(cause, Raised),
-        )
+        return failed(error)
+
+
+def failed(error: BaseException) -> Failed:
+    """The answer that says why there is no other one."""
+    cause = error.__cause__ if hasattr(error, "stage") and error.__cause__ else error
+    reason = " ".join(str(cause).split()) or type(cause).__name__
+    if not isinstance(cause, UserError):
+        reason = f"{type(cause).__name__}: {reason}"
+    return Failed(
+        stage=getattr(error, "stage", "start"),
+        reason=reason[:1000],  # a compiler's message may have megabytes
+        detail="".join(traceback.format_exception(cause))[-8000:],  # the end of a trace names the line
+        unsupported=isinstance(cause, Unsupported),
+        refused=isinstance(cause, UserError) and not isinstance(cause, Raised),
+        follows=type(cause).__name__ in OF_JAX,
+    )

@@ -60,6 +60,7 @@ def decode(kind: type[T], value: object) -> T:
 
 @functools.cache  # a run has thousands of records of the same few types
 def _decoder(kind: Hashable) -> Decoder:
+    """The function that turns a JSON value into a value of this type."""
     if dataclasses.is_dataclass(kind):
         return _object_decoder(kind)
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
@@ -180,6 +181,7 @@ def _object_decoder(kind: Any) -> Decoder:
 
 
 def _typed(value: object, kind: type[T], words: str) -> T:
+    """The value, if it is of this type. Raises ValueError with `words` otherwise."""
     # JSON has lists only; a tuple comes from a document that never was JSON.
     if type(value) is kind or (kind is list and type(value) is tuple):
         return typing.cast(T, value)
@@ -187,6 +189,7 @@ def _typed(value: object, kind: type[T], words: str) -> T:
 
 
 def _refuse(value: object, words: str) -> NoReturn:
+    """Raises the ValueError of a value that is not what `words` say."""
     raise ValueError(f"{str(value)[:80]!r} is not {words}" if isinstance(value, str) else f"{value} is not {words}")
 
 

@@ -140,6 +140,7 @@ class PreparedPoint(TypedDict, total=False):
     compiled: Count
     loaded: Count
     programs: Count  # compiled and loaded
+    names: list[str]  # of the compiled programs; absent in older runs
     import_s: NonNegative
     backend_s: NonNegative
     trace_s: NonNegative

@@ -24,7 +24,7 @@ class Spent:
     """What a process spent on one request, or on its start. Seconds.
 
     busy_s: all of it; the others are parts of it. tune_s: None where the compiler does not tell tuning from compiling.
-    compiled, loaded: programs.
+    compiled, loaded: programs. names: of the compiled ones.
     """
 
     busy_s: NonNegative = 0.0
@@ -38,6 +38,7 @@ class Spent:
     first_run_s: NonNegative = 0.0
     compiled: Count = 0
     loaded: Count = 0
+    names: tuple[str, ...] = ()
 
 
 def together(spent: Sequence[Spent]) -> Spent:
@@ -51,6 +52,7 @@ def in_turn(spent: Sequence[Spent]) -> Spent:
 
 
 def _merged(spent: Sequence[Spent], merge: Callable[[Iterable[float]], float]) -> Spent:
+    """What several processes have spent, merged by a sum or a maximum."""
     tuned = [each.tune_s for each in spent if each.tune_s is not None]
     return Spent(
         busy_s=merge(each.busy_s for each in spent),
@@ -64,6 +66,7 @@ def _merged(spent: Sequence[Spent], merge: Callable[[Iterable[float]], float]) -
         first_run_s=merge(each.first_run_s for each in spent),
         compiled=sum(each.compiled for each in spent),
         loaded=sum(each.loaded for each in spent),
+        names=tuple(name for each in spent for name in each.names),
     )
 
 
@@ -120,11 +123,13 @@ def saved_s(spent: Spent, preparation_s: float) -> float:
 
 
 def _point(point: str, number: int, spent: Spent) -> PreparedPoint:
+    """What one set has spent on a point, as in the manifest."""
     seconds = {name: getattr(spent, name) for name in SECONDS}
     rounded = {name: None if value is None else round(value, DIGITS) for name, value in seconds.items()}
     cache = MIXED if spent.compiled and spent.loaded else MISS if spent.compiled else HIT if spent.loaded else ""
     counts = {"compiled": spent.compiled, "loaded": spent.loaded, "programs": spent.compiled + spent.loaded}
-    return PreparedPoint(point=point, set=number, cache=cache, **counts, **rounded)  # type: ignore[typeddict-item]
+    names = sorted(spent.names)
+    return PreparedPoint(point=point, set=number, cache=cache, names=names, **counts, **rounded)  # type: ignore[typeddict-item]
 
 
 def sentence(preparation: Preparation) -> str:

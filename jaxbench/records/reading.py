@@ -54,7 +54,10 @@ def value(text: str | bytes) -> Any:
     try:
         huge = _HUGE.search(text) is not None  # Python's own functions are faster
         made = json.loads(
-            text, parse_constant=_no_number, parse_float=_finite if huge else None, parse_int=_whole if huge else None
+            text,
+            parse_constant=_no_number,
+            parse_float=_finite if huge else None,
+            parse_int=_finite_int if huge else None,
         )
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
@@ -67,12 +70,13 @@ def _no_number(word: str) -> NoReturn:
     raise ValueError(f"a number is not finite: {word}")
 
 
-def _whole(text: str) -> int:
+def _finite_int(text: str) -> int:
     _finite(text)
     return int(text)
 
 
 def _finite(text: str) -> float:
+    """The number. Raises ValueError for one that a float cannot hold."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"a number is not finite: {text[:40]}")

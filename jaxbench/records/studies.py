@@ -64,6 +64,7 @@ class Longest:
     schema: Literal[1] = 1
     limit_bytes: Count
     limit_source: str
+    sharpness: AtLeastOne = 8  # a length is exact to one part in this; 1: the search only doubled it
     rows: tuple[LongestOn, ...]
 
 

@@ -61,7 +61,7 @@ def _work(name: str) -> Get:
     return lambda row: getattr(row.point.work, name, None)
 
 
-def _names(name: str) -> Get:
+def _joined_names(name: str) -> Get:
     return lambda row: ", ".join(getattr(row.point.work, name, ()))
 
 
@@ -73,7 +73,7 @@ def _outcome(name: str, terminal: int = 0) -> Column:
 
 def _explained(name: str) -> Get:
     """A number of the waterfall."""
-    return lambda row: row.explained.get(name)
+    return lambda row: row.derived.get(name)
 
 
 def _pace(path: str) -> Get:
@@ -81,7 +81,7 @@ def _pace(path: str) -> Get:
     return lambda row: take(path, stragglers.of(row))
 
 
-def _fairness(row: Row) -> Estimate | None:
+def _sharing_fairness(row: Row) -> Estimate | None:
     shared = lever_results.sharing_of(row)
     return shared.fairness if shared is not None else None
 
@@ -97,11 +97,11 @@ def _load(name: str) -> Get:
     return lambda row: getattr(gates.load_of(row.point), name)
 
 
-def _samples(row: Row) -> int | None:
+def _samples_or_none(row: Row) -> int | None:
     return row.timing.samples or None
 
 
-def _devices(row: Row) -> str:
+def _marked_devices(row: Row) -> str:
     return f"{row.point.devices}{'°' if row.point.oversubscribed else ''}"
 
 
@@ -128,7 +128,7 @@ def _elements_per_s(row: Row) -> Estimate | None:
     return row.timing.step_s.under(row.point.elements) if row.point.elements else None
 
 
-def _efficiency(row: Row) -> object:
+def _shown_efficiency(row: Row) -> object:
     if not row.timing.step_s.has_interval:  # "no base" would then hide the true reason, too few rounds
         return None
     return "no base" if row.base is None else "base" if row.base is row.point else take(_claim("efficiency"), row)
@@ -140,7 +140,7 @@ def _throughput_unit(row: Row) -> str:
     return f"{row.point.unit}/s" if row.point.record is not None else ""
 
 
-def _seconds(value: float) -> str:
+def _short_seconds(value: float) -> str:
     return table.short_time(Estimate(value=value))
 
 
@@ -150,15 +150,15 @@ def _percent(part: float) -> str:
 
 _bytes = partial(quantities.scaled, unit="B")
 
-# In the order of the tables for people; `Column.part` moves identity to the left and quality to the right.
+# In the order of the tables for people; `Column.at` moves identity to the left and quality to the right.
 COLUMNS: tuple[Column, ...] = (
-    *_defined_in("levers", _Shown("arm", "label", on=L, kind=TEXT, part=ID, terminal=ALWAYS)),
+    *_defined_in("levers", _Shown("setting", "label", on=L, kind=TEXT, at=ID, terminal=ALWAYS)),
     *_defined_in(
         "symbols",
         Column("experiment", "point.experiment"),
-        Column("strategy", "point.strategy", on=T | L | D, kind=TEXT, part=ID, terminal=DISTINCT),
-        Column("scaling", "point.scaling", on=T | L, kind=TEXT, part=ID, terminal=DISTINCT),
-        Column("devices", "point.devices", unit="1", shown=_devices, on=T | L | D, part=ID, terminal=ALWAYS),
+        Column("strategy", "point.strategy", on=T | L | D, kind=TEXT, at=ID, terminal=DISTINCT),
+        Column("scaling", "point.scaling", on=T | L, kind=TEXT, at=ID, terminal=DISTINCT),
+        Column("devices", "point.devices", unit="1", shown=_marked_devices, on=T | L | D, at=ID, terminal=ALWAYS),
         Column("processes", "point.processes", unit="1"),
         Column("platform", "point.platform"),
         Column("oversubscribed", "point.oversubscribed"),
@@ -168,20 +168,20 @@ COLUMNS: tuple[Column, ...] = (
             unit="1",
             heading="global batch",
             short="batch",
-            on=T | L | D,
-            part=ID,
+            on=T | L,
+            at=ID,
             terminal=1,
         ),
     ),
     *_defined_in(
         "kernels-transfers-and-collectives",
-        _Shown("op", "point.op", on=C, kind=TEXT, part=ID, terminal=ALWAYS),
-        _Shown("impl", "point.impl", on=C, kind=TEXT, part=ID, terminal=DISTINCT),
-        _Shown("dtype", "point.dtype", on=C, kind=TEXT, part=ID, terminal=ALWAYS),
-        _Shown("where", _place, on=C, kind=TEXT, part=ID, terminal=ALWAYS),
-        _Shown("size", _size, on=C, part=ID, terminal=ALWAYS),
+        _Shown("op", "point.op", on=C, kind=TEXT, at=ID, terminal=ALWAYS),
+        _Shown("impl", "point.impl", on=C, kind=TEXT, at=ID, terminal=DISTINCT),
+        _Shown("dtype", "point.dtype", on=C, kind=TEXT, at=ID, terminal=ALWAYS),
+        _Shown("where", _place, on=C, kind=TEXT, at=ID, terminal=ALWAYS),
+        _Shown("size", _size, on=C, at=ID, terminal=ALWAYS),
     ),
-    _Shown("state", "state", on=MEASURED, kind=TEXT, style=str, part=QUALITY, terminal=ALWAYS, definition="verdicts"),
+    _Shown("state", "state", on=MEASURED, kind=TEXT, style=str, at=QUALITY, terminal=ALWAYS, definition="verdicts"),
     *_defined_in(
         "time-per-step",
         _Shown("time per call", "timing.step_s", table.short_time, short="per call", on=C, terminal=ALWAYS, interval=2),
@@ -200,7 +200,7 @@ COLUMNS: tuple[Column, ...] = (
             terminal=ALWAYS,
             interval=2,
         ),
-        Column("samples", _samples, unit="1", heading="blocks", on=MEASURED, part=QUALITY),
+        Column("samples", _samples_or_none, unit="1", heading="blocks", on=MEASURED, at=QUALITY),
     ),
     *_defined_in(
         "throughput",
@@ -239,7 +239,7 @@ COLUMNS: tuple[Column, ...] = (
             on=T | D,
             terminal=ALWAYS,
             interval=7,
-            shown=_efficiency,
+            shown=_shown_efficiency,
         ),
     ),
     *_defined_in(
@@ -261,7 +261,8 @@ COLUMNS: tuple[Column, ...] = (
         Column("joules_per_step", "energy.joules_per_step", unit="J", bounds=True),
         Column("joules_per_unit", "energy.joules_per_unit", unit="J", bounds=True),
         Column("power_w", "energy.power_w", unit="W"),
-        Column("energy_efficiency", "energy_efficiency", unit="1"),
+        Column("energy_efficiency", "energy_efficiency", table.ratio, unit="1", heading="energy efficiency", on=T),
+        *(Column(f"energy_efficiency_{end}", f"energy_efficiency.{end}", unit="1") for end in ("lo", "hi")),
         Column("sm_mhz", "energy.sm_mhz", unit="MHz"),
         Column("slowed_blocks", lambda row: row.energy.slowed if row.energy.known else None, unit="1"),
     ),
@@ -271,7 +272,7 @@ COLUMNS: tuple[Column, ...] = (
         "time-per-step",
         Column("step_s_p95", "timing.step_s_p95", unit="s"),
         Column(
-            "step_s_cv", "timing.step_s_cv", _percent, unit="1", heading="CV, %", on=MEASURED, part=QUALITY, terminal=1
+            "step_s_cv", "timing.step_s_cv", _percent, unit="1", heading="CV, %", on=MEASURED, at=QUALITY, terminal=1
         ),
     ),
     *_defined_in(
@@ -289,7 +290,7 @@ COLUMNS: tuple[Column, ...] = (
             bounds=True,
             heading="clock ratio",
             on=T | L | C,
-            part=QUALITY,
+            at=QUALITY,
         ),
         Column("clock_note", "timing.clock_note"),
     ),
@@ -323,9 +324,9 @@ COLUMNS: tuple[Column, ...] = (
         Column("moved_share", _work("moved_share"), unit="1"),
         Column("changing_steps", _work("changing_steps"), unit="1"),
         Column("watched_steps", lambda row: (row.point.work and row.point.work.steps) or None, unit="1"),
-        Column("still_arrays", _names("still_arrays")),
+        Column("still_arrays", _joined_names("still_arrays")),
         Column("reads_batch", _work("reads_batch")),
-        Column("idle_fields", _names("idle_fields")),
+        Column("idle_fields", _joined_names("idle_fields")),
         Column("examples_with_gradient", _work("examples_with_gradient"), unit="1"),
         Column("watched_examples", lambda row: (row.point.work and row.point.work.examples) or None, unit="1"),
     ),
@@ -412,7 +413,7 @@ COLUMNS: tuple[Column, ...] = (
             "{:,}".format,
             unit="1",
             on=C,
-            part=QUALITY,
+            at=QUALITY,
             style=lambda count: "no" if count else "",
         ),
     ),
@@ -433,7 +434,7 @@ COLUMNS: tuple[Column, ...] = (
         Column("precision", _precision),
         # The last two are declared elsewhere.
         *(_lever(name) for name in LEVERS if name not in ("precision", "mesh", "trainings")),
-        Column("baseline", lambda row: row.baseline.point.point if row.label else None),
+        Column("baseline", lambda row: row.baseline.point_id if row.label else None),
         Column(
             "ratio",
             "ratio",
@@ -484,7 +485,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("mfu_unmasked", lambda row: row.use.mfu_unmasked(row.point), unit="1", definition="flops-of-attention"),
     *_defined_in(
         "time-per-step",
-        Column("measured_s", _measured_s, _seconds, unit="s", heading="timed", on=T | L | C, part=QUALITY),
+        Column("measured_s", _measured_s, _short_seconds, unit="s", heading="timed", on=T | L | C, at=QUALITY),
     ),
     *_defined_in(
         "intervals",
@@ -494,7 +495,7 @@ COLUMNS: tuple[Column, ...] = (
             unit="1",
             heading="processes",
             on=T | L | C,
-            part=QUALITY,
+            at=QUALITY,
         ),
         Column("interval_from", "timing.rests_on"),
     ),
@@ -507,7 +508,7 @@ COLUMNS: tuple[Column, ...] = (
             unit="1",
             heading="contended, %",
             on=T | L | C,
-            part=QUALITY,
+            at=QUALITY,
             terminal=1,
         ),
         Column("cpu_share", _load("cpu_share"), unit="1"),
@@ -523,9 +524,9 @@ COLUMNS: tuple[Column, ...] = (
             unit="1",
             heading="loss before",
             on=T,
-            part=QUALITY,
+            at=QUALITY,
         ),
-        Column("loss_after", "point.loss_after", "{:.4g}".format, unit="1", heading="loss after", on=T, part=QUALITY),
+        Column("loss_after", "point.loss_after", "{:.4g}".format, unit="1", heading="loss after", on=T, at=QUALITY),
     ),
     *_defined_in(
         "waterfall",
@@ -556,7 +557,7 @@ COLUMNS: tuple[Column, ...] = (
     *_defined_in(
         "sharing",
         _lever("trainings"),
-        Column("fairness", _fairness, table.share, unit="1", bounds=True, heading="fairness", on=L),
+        Column("fairness", _sharing_fairness, table.share, unit="1", bounds=True, heading="fairness", on=L),
     ),
     *_defined_in("first-and-last-third", Column("last_over_first", "thirds.ratio", unit="1", bounds=True)),
     *generation_columns.columns(),
@@ -571,7 +572,7 @@ def on(kind: Kind, *, view: str = "", unit: str = "") -> list[Column]:
     view: the view of a run of cases; its terminal table has only the rates of that view.
     """
     columns = []
-    for column in sorted((column for column in COLUMNS if kind in column.on), key=lambda column: column.part):
+    for column in sorted((column for column in COLUMNS if kind in column.on), key=lambda column: column.at):
         fits = not column.views or view in column.views
         if column.csv or fits:  # a rate of another view is worth a column of the page, but not on the terminal
             heading = column.heading.format(unit=unit)

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jaxbench.analysis import compiled
 from jaxbench.analysis.compiled import MARK, CompiledRow, gigabytes
-from jaxbench.core.schema import CompiledRecord
 from jaxbench.core.store import RunFolder
 from jaxbench.report import table
 from jaxbench.report.page import Fold
@@ -25,7 +24,58 @@ COLLECTIVES = (
     Column("operands", "count"),
     Column("bytes", "bytes", "{:,}".format),
     Column("bytes of metrics", "scalar_bytes", "{:,}".format),
-    Column("sent by a device", "wire_bytes", "{:,}".format),
+    Column("bytes sent by a device", "wire_bytes", "{:,}".format),
+)
+# Other people's scripts read the file by position: new columns come last.
+COLUMNS = (
+    Column("point", "name", on=ANY, kind=TEXT, terminal=ALWAYS),
+    Column("target", "target"),
+    Column("experiment", "record.experiment"),
+    Column("strategy", lambda row: row.point.get("strategy")),
+    Column("scaling", lambda row: row.point.get("scaling")),
+    Column("devices", lambda row: row.point.get("devices"), on=ANY),
+    Column("global_batch", lambda row: row.point.get("global_batch")),
+    Column("mesh", lambda row: row.record and ",".join(f"{axis}={size}" for axis, size in row.record.mesh.items())),
+    Column("status", "status", on=ANY, heading="state", kind=TEXT, style=lambda value: _cell_style(value), terminal=3),
+    Column("reason", "reason"),
+    Column("peak_bytes", "record.peak_bytes", gigabytes, on=ANY, heading="memory", terminal=ALWAYS),
+    Column("compiler_peak_bytes", "record.compiler_peak_bytes", gigabytes, on=ANY, heading="compiler's peak"),
+    Column("device_memory_bytes", "memory_bytes"),
+    Column(
+        "fits",
+        "fits",
+        lambda fits: "yes" if fits else "NO",
+        on=ANY,
+        style=lambda value: _cell_style(value),
+        terminal=ALWAYS,
+    ),
+    Column("collectives", lambda row: row.record and compiled.describe_collectives(row.record.collectives)),
+    Column("bytes", lambda row: row.record and sum(each.bytes for each in row.record.collectives)),
+    Column(
+        "wire_bytes",
+        lambda row: row.record and row.wire_bytes,
+        shown=lambda row: _sent_text(row),
+        on=ANY,
+        heading="sent per step",
+        terminal=ALWAYS,
+    ),
+    # The names of these two are older than the words on the page; readers of the file know them.
+    Column(
+        "closed_form",
+        "right",
+        lambda right: "equal" if right else "DIFFERS",
+        on=ANY,
+        heading="expected bytes",
+        kind=TEXT,
+        style=lambda value: _cell_style(value),
+        terminal=ALWAYS,
+    ),
+    Column("closed_form_reason", lambda row: row.record and row.why),
+    Column("parameters", "record.parameters"),
+    Column("flops", "record.flops"),
+    Column("product_flops", "record.product_flops"),
+    Column("compile_s", "record.compile_s", "{:.1f} s".format, on=ANY, heading="compile", terminal=2),
+    Column("note", lambda row: MARK),  # in every line, because a line may be copied without the file's name
 )
 
 
@@ -58,7 +108,7 @@ class CompiledReport(RunReport):
         return fill(list(shown), self.compiled, note=NOTE)
 
     def folds(self) -> list[Fold]:
-        return [_fold(row) for row in self.compiled]
+        return [_collectives_detail(row) for row in self.compiled]
 
 
 def find(run: RunFolder) -> CompiledReport:
@@ -78,7 +128,7 @@ def headline(rows: Sequence[CompiledRow]) -> str:
     return f"{sentence}, {right} of {asked} communicate exactly as expected." if asked else f"{sentence}."
 
 
-def _fold(row: CompiledRow) -> Fold:
+def _collectives_detail(row: CompiledRow) -> Fold:
     record = row.record
     if record is None:
         return Fold(name=row.name, state=row.status, reason=row.why)
@@ -86,63 +136,9 @@ def _fold(row: CompiledRow) -> Fold:
     return Fold(name=row.name, state=state, tables=(fill(COLLECTIVES, record.collectives),), notes=(row.why,))
 
 
-def _planned(name: str) -> Callable[[CompiledRow], object]:
-    return lambda row: row.point.get(name)
-
-
-def _of_record(function: Callable[[CompiledRecord], object]) -> Callable[[CompiledRow], object]:
-    return lambda row: function(row.record) if row.record is not None else None
-
-
-def _sent(row: CompiledRow) -> str | None:
+def _sent_text(row: CompiledRow) -> str | None:
     return None if row.record is None else gigabytes(row.wire_bytes) if row.wire_bytes else "nothing"
 
 
-def _good(value: object) -> str:
+def _cell_style(value: object) -> str:
     return "ok" if value is True or value == "compiled" else "no"
-
-
-# Other people's scripts read the file by position: new columns come last.
-COLUMNS = (
-    Column("point", "name", on=ANY, kind=TEXT, terminal=ALWAYS),
-    Column("target", "target"),
-    Column("experiment", "record.experiment"),
-    Column("strategy", _planned("strategy")),
-    Column("scaling", _planned("scaling")),
-    Column("devices", _planned("devices"), on=ANY),
-    Column("global_batch", _planned("global_batch")),
-    Column("mesh", _of_record(lambda record: ",".join(f"{axis}={size}" for axis, size in record.mesh.items()))),
-    Column("status", "status", on=ANY, heading="state", kind=TEXT, style=_good, terminal=3),
-    Column("reason", "reason"),
-    Column("peak_bytes", "record.peak_bytes", gigabytes, on=ANY, heading="memory", terminal=ALWAYS),
-    Column("compiler_peak_bytes", "record.compiler_peak_bytes", gigabytes, on=ANY, heading="compiler's peak"),
-    Column("device_memory_bytes", "memory_bytes"),
-    Column("fits", "fits", lambda fits: "yes" if fits else "NO", on=ANY, style=_good, terminal=ALWAYS),
-    Column("collectives", _of_record(lambda record: compiled.describe_collectives(record.collectives))),
-    Column("bytes", _of_record(lambda record: sum(each.bytes for each in record.collectives))),
-    Column(
-        "wire_bytes",
-        lambda row: row.record and row.wire_bytes,
-        shown=_sent,
-        on=ANY,
-        heading="sent per step",
-        terminal=ALWAYS,
-    ),
-    # The names of these two are older than the words on the page; readers of the file know them.
-    Column(
-        "closed_form",
-        "right",
-        lambda right: "equal" if right else "DIFFERS",
-        on=ANY,
-        heading="expected bytes",
-        kind=TEXT,
-        style=_good,
-        terminal=ALWAYS,
-    ),
-    Column("closed_form_reason", lambda row: row.record and row.why),
-    Column("parameters", "record.parameters"),
-    Column("flops", "record.flops"),
-    Column("product_flops", "record.product_flops"),
-    Column("compile_s", "record.compile_s", "{:.1f} s".format, on=ANY, heading="compile", terminal=2),
-    Column("note", lambda row: MARK),  # in every line, because a line may be copied without the file's name
-)

@@ -9,10 +9,10 @@ from itertools import zip_longest
 
 import numpy as np
 
-from jaxbench.analysis.quantities import seconds
+from jaxbench.analysis.quantities import scaled, seconds
 from jaxbench.analysis.run_rows import Row
 from jaxbench.core.schema import CaseRecord, CompileReport, PointRecord, ProfileRecord, RoundRecord
-from jaxbench.digits import digits
+from jaxbench.digits import counted, digits
 from jaxbench.report.page import Fold, Timeline
 from jaxbench.report.table import FOLD, NUMBER, TEXT, Column, Table, facts, fill, plain
 
@@ -36,39 +36,39 @@ SPEED = 50  # the height of the band of the machine's speed
 LONGEST = 2.0  # a block that takes longer than this many medians is drawn at the upper edge
 
 
-def _style(word: str) -> str:
+def _verdict_style(word: str) -> str:
     return _GOOD.get(word, "no")
 
 
-def _small(value: float) -> str:
+def _three_digits(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _samples(values: Sequence[float]) -> str:
+def _in_milliseconds(values: Sequence[float]) -> str:
     return ", ".join(digits(1e3 * value, 4) for value in values)
 
 
 GATES = (
     Column("gate", "name", kind=TEXT, definition="gates"),
-    Column("verdict", lambda gate: _GATES[gate.passed], kind=TEXT, style=_style),
+    Column("verdict", lambda gate: _GATES[gate.passed], kind=TEXT, style=_verdict_style),
     Column("reason", "reason", kind=FOLD),
 )
 CHECKS = (
     Column("check", "name", kind=TEXT, definition="verdicts"),
-    Column("verdict", lambda check: _CHECKS[None if check.unchecked else check.ok], kind=TEXT, style=_style),
-    Column("value", "value", _small),
-    Column("limit", "limit", _small),
+    Column("verdict", lambda check: _CHECKS[None if check.unchecked else check.ok], kind=TEXT, style=_verdict_style),
+    Column("value", "value", _three_digits),
+    Column("limit", "limit", _three_digits),
     Column("reason", "reason", kind=FOLD),
 )
 SAMPLES = (
     Column("round", "round", definition="raw-samples-recordsjsonl"),
     Column("K", "steps"),
-    Column("blocks of K", "block_s", _samples, kind=FOLD),
-    Column("blocks of 2 K", "double_block_s", _samples, kind=FOLD),
+    Column("blocks of K", "block_s", _in_milliseconds, kind=FOLD),
+    Column("blocks of 2 K", "double_block_s", _in_milliseconds, kind=FOLD),
     Column("L, iterations", lambda r: r.loop_steps if r.loop_s else None),
-    Column("loops of L", "loop_s", _samples, kind=FOLD),
-    Column("loops of 2 L", "double_loop_s", _samples, kind=FOLD),
-    Column("warm-up", "warmup_block_s", _samples, kind=FOLD),
+    Column("loops of L", "loop_s", _in_milliseconds, kind=FOLD),
+    Column("loops of 2 L", "double_loop_s", _in_milliseconds, kind=FOLD),
+    Column("warm-up", "warmup_block_s", _in_milliseconds, kind=FOLD),
 )
 
 
@@ -92,6 +92,7 @@ def fold(row: Row, points: int) -> Fold:
 
 
 def _tables(row: Row) -> Iterator[Table]:
+    """What was found and compiled: gates, checks, facts, collectives and the profile."""
     point = row.point
     if row.gates:
         yield fill(GATES, row.gates)
@@ -101,54 +102,67 @@ def _tables(row: Row) -> Iterator[Table]:
         yield facts(_case_facts(point.case))
     if point.record is not None:
         yield facts(_training_facts(row, point.record))
-        collectives = point.record.passport.collectives
+        collectives = point.record.compile_report.collectives
         yield fill(COLLECTIVES, collectives, note="" if collectives else "No collectives in the compiled step.")
     if point.profile is not None:
         yield profile_kinds(point.profile)
         yield profile_operations(point.profile)
     if row.label:
-        yield facts([(f"lever {name}", value) for name, value in point.levers.items()])
+        yield facts([(f"setting {name}", value) for name, value in point.levers.items()])
 
 
 def _case_facts(record: CaseRecord) -> list[tuple[str, str]]:
-    compiled = [(_compile(record), record.compile_s), ("one call of an empty program", record.launch_s)]
-    counts = [("FLOP, analytic", record.flops), ("FLOP, by the compiler", record.compiler_flops)]
-    counts += [("bytes moved, analytic", record.bytes_moved), ("bytes moved, by the compiler", record.compiler_bytes)]
+    compiled = [(_compile_label(record), record.compile_s), ("one call of an empty program", record.launch_s)]
+    counts = [
+        ("work, by formula", record.flops, "FLOP"),
+        ("work, by the compiler", record.compiler_flops, "FLOP"),
+        ("memory traffic, by formula", record.bytes_moved, "B"),
+        ("memory traffic, by the compiler", record.compiler_bytes, "B"),
+    ]
     scratch = [] if record.temp_bytes is None else [("scratch memory", memory_size(record.temp_bytes))]
     return [
         *((name, "not measured" if value is None else seconds(value)) for name, value in compiled),
-        *((name, _maybe(value)) for name, value in counts),
+        *((name, _scaled_or_missing(value, unit)) for name, value, unit in counts),
         ("resident memory", memory_size(record.resident_bytes)),
         *scratch,
         ("zeros among the inputs", f"{100 * record.zeros:.3g} %"),
-        ("device", f"{record.device_kind} ({record.platform}), {record.cores} core(s), {record.processes} process(es)"),
+        ("device", _device(record)),
     ]
 
 
-def _compile(report: CompileReport | CaseRecord) -> str:
+def _compile_label(report: CompileReport | CaseRecord) -> str:
     return "compile (recorded when it was first compiled; now it was loaded)" if report.compile_recorded else "compile"
 
 
 def _training_facts(row: Row, record: PointRecord) -> list[tuple[str, str]]:
-    passport = record.passport
-    times = [(name.replace("_", " "), getattr(passport, f"{name}_s")) for name in _PHASES]
-    times[_PHASES.index("compile")] = _compile(passport), passport.compile_s
-    moved, expected = passport.compiler_bytes_per_step, passport.expected_gradient_bytes
+    compile_report = record.compile_report
+    times = [(name.replace("_", " "), getattr(compile_report, f"{name}_s")) for name in _PHASES]
+    times[_PHASES.index("compile")] = _compile_label(compile_report), compile_report.compile_s
+    moved, expected = compile_report.compiler_bytes_per_step, compile_report.expected_gradient_bytes
     return [
         *((name, "not timed separately" if value is None else seconds(value)) for name, value in times),
-        *((f"{name} memory per device", memory_size(getattr(passport, f"{name}_bytes"))) for name in _MEMORY),
-        ("parameters", f"{passport.parameters:,}"),
+        *((f"{name} memory per device", memory_size(getattr(compile_report, f"{name}_bytes"))) for name in _MEMORY),
+        ("parameters", f"{compile_report.parameters:,}"),
         *([("the loss is", record.loss)] if record.loss else []),
-        *([("attention", passport.attention)] if passport.attention else []),
-        ("model FLOPs per step", f"{passport.flops_per_step:.4g}"),
-        ("compiler's FLOPs per step", _maybe(passport.compiler_flops_per_step)),
-        ("matmul FLOPs in the compiled program", _maybe(passport.product_flops_per_step)),
-        *([] if moved is None else [("compiler's bytes per step", f"{moved:.4g}")]),
+        *([("attention", compile_report.attention)] if compile_report.attention else []),
+        ("model FLOPs per step", scaled(compile_report.flops_per_step, "FLOP")),
+        ("compiler's FLOPs per step", _scaled_or_missing(compile_report.compiler_flops_per_step, "FLOP")),
+        ("matmul FLOPs in the compiled program", _scaled_or_missing(compile_report.product_flops_per_step, "FLOP")),
+        *([] if moved is None else [("compiler's bytes per step", memory_size(int(moved)))]),
         ("collectives", "your own step: listed, not judged")
         if expected is None
         else ("gradient bytes reduced", f"{row.gradient_bytes:,} (expected {expected:,})"),
-        ("device", f"{record.device_kind} ({record.platform}), {record.processes} process(es)"),
+        ("device", _device(record)),
     ]
+
+
+def _device(record: PointRecord | CaseRecord) -> str:
+    """ "NVIDIA H100 80GB HBM3 (gpu), 1 process"; XLA's only name for a processor is "cpu"."""
+    kind, cores = record.device_kind, getattr(record, "cores", None)
+    named = record.platform if kind == record.platform else f"{kind} ({record.platform})"
+    return ", ".join(
+        filter(None, [named, counted(cores, "core") if cores else "", counted(record.processes, "process")])
+    )
 
 
 def memory_size(value: int | None) -> str:
@@ -161,31 +175,31 @@ def memory_size(value: int | None) -> str:
     return f"{value:,} bytes"
 
 
-def _maybe(value: float | None) -> str:
-    return "not reported" if value is None else f"{value:.4g}"
+def _scaled_or_missing(value: float | None, unit: str) -> str:
+    return "not reported" if value is None else scaled(value, unit)
 
 
 def profile_kinds(record: ProfileRecord) -> Table:
     """Milliseconds per step and share of each op category, longest first, idle last."""
     named = sorted(record.kinds.items(), key=lambda item: (item[0] == IDLE, -item[1]))  # idle is what is left
-    rows = [(kind, *_spent(seconds, record)) for kind, seconds in named if seconds > 0]
-    rows.append(("all", *_spent(record.wall_s, record)))
+    rows = [(kind, *_ms_and_percent(seconds, record)) for kind, seconds in named if seconds > 0]
+    rows.append(("all", *_ms_and_percent(record.wall_s, record)))
     return plain({"time goes to": TEXT, **_SPENT}, rows, first=lambda row: row[0] == "all", note=_of_profile(record))
 
 
 def profile_operations(record: ProfileRecord) -> Table:
     """The operations that took longest, by their names in the compiled program."""
-    rows = [(name, kind, *_spent(seconds, record)) for name, kind, seconds in record.top if seconds > 0]
+    rows = [(name, kind, *_ms_and_percent(seconds, record)) for name, kind, seconds in record.top if seconds > 0]
     note = "" if rows else "No operation of the program ran in the trace."
     return plain({"operation": FOLD, "kind": TEXT, **_SPENT}, rows, note=note)
 
 
-def _spent(seconds: float, record: ProfileRecord) -> tuple[str, str]:
+def _ms_and_percent(seconds: float, record: ProfileRecord) -> tuple[str, str]:
     return digits(1e3 * seconds / record.steps), f"{100 * seconds / record.wall_s:.1f}"
 
 
 def _of_profile(record: ProfileRecord) -> str:
-    steps = "1 traced step" if record.steps == 1 else f"{record.steps} traced steps"
+    steps = counted(record.steps, "traced step")
     return (
         f"Mean over devices of {steps}; profiling slows them down. A fusion counts as its most expensive operation. A "
         f"collective or copy counts only while no operation computes. {record.trace} opens in Perfetto; for "
@@ -213,18 +227,18 @@ def timeline(rounds: Sequence[RoundRecord]) -> Timeline | None:
     for place, (number, kind, value) in enumerate(marks):
         if place and number != marks[place - 1][0]:
             rules.append(f"M{EDGE + (place - 0.5) * step:.1f} 0v{HEIGHT}")
-        dots[f"{kind} p{process[number] % 2}"].append(f"M{EDGE + place * step:.1f} {_y(value, low, high):.1f}h0")
-    paths = {"rule": rules, "median": [f"M0 {_y(middle, low, high):.1f}h{WIDTH}"], **dict(sorted(dots.items()))}
+        dots[f"{kind} p{process[number] % 2}"].append(f"M{EDGE + place * step:.1f} {_svg_y(value, low, high):.1f}h0")
+    paths = {"rule": rules, "median": [f"M0 {_svg_y(middle, low, high):.1f}h{WIDTH}"], **dict(sorted(dots.items()))}
     # A smaller dot in the colour of the page on top of each warm-up makes it a ring, so these come last.
     paths["hollow"] = [dot for name, many in dots.items() if name.startswith("warm") for dot in many]
     shapes = "".join(f'<path class="{name}" d="{"".join(many)}"/>' for name, many in paths.items())
     outside = sum(not low <= seconds <= high for *_, seconds in marks)
     speed, said = _speed(probes, step)
-    svg = _svg(HEIGHT, "blocks in the order of time", shapes) + speed
-    return Timeline(svg=svg, caption=_caption(low, middle, high, outside) + said)
+    svg = _svg_element(HEIGHT, "blocks in the order of time", shapes) + speed
+    return Timeline(svg=svg, caption=_timeline_caption(low, middle, high, outside) + said)
 
 
-def _svg(height: int, label: str, shapes: str) -> str:
+def _svg_element(height: int, label: str, shapes: str) -> str:
     return f'<svg class="strip" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">{shapes}</svg>'
 
 
@@ -239,17 +253,17 @@ def _speed(probes: Sequence[float | None], step: float) -> tuple[str, str]:
     speeds = np.median([seconds for _, seconds in known]) / np.array([seconds for _, seconds in known])
     low, high = float(speeds.min()), float(speeds.max())
     dots = "".join(
-        f"M{EDGE + place * step:.1f} {_y(speed, low, high) * SPEED / HEIGHT:.1f}h0"
+        f"M{EDGE + place * step:.1f} {_svg_y(speed, low, high) * SPEED / HEIGHT:.1f}h0"
         for (place, _), speed in zip(known, speeds.tolist(), strict=True)
     )
     said = (
         f" The band below is the speed of the machine during the run, from {100 * low:.0f} % of its median (bottom) to "
         f"{100 * high:.0f} % (top), from a small product before each block. No time is corrected with it."
     )
-    return _svg(SPEED, "speed of the machine", f'<path class="probe p0" d="{dots}"/>'), said
+    return _svg_element(SPEED, "speed of the machine", f'<path class="probe p0" d="{dots}"/>'), said
 
 
-def _caption(low: float, middle: float, high: float, outside: int) -> str:
+def _timeline_caption(low: float, middle: float, high: float, outside: int) -> str:
     beyond = f"; blocks outside this range, drawn at its edges: {outside}" if outside else ""
     return (
         f"Every block in order of time, in ms per step, from {1e3 * low:.4g} (bottom) to {1e3 * high:.4g} (top)"
@@ -269,6 +283,6 @@ def _blocks(each: RoundRecord) -> Iterator[tuple[str, float, float | None]]:
             yield "double", two / (2 * each.steps), next(probes, None)
 
 
-def _y(seconds: float, low: float, high: float) -> float:
+def _svg_y(seconds: float, low: float, high: float) -> float:
     share = (min(high, max(low, seconds)) - low) / (high - low) if high > low else 0.5  # y grows downwards in SVG
     return HEIGHT - EDGE - share * (HEIGHT - 2 * EDGE)

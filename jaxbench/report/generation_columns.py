@@ -26,13 +26,16 @@ def columns() -> Iterator[Column]:
 
 
 def _settings() -> Iterator[Column]:
-    named = partial(Column, on=D, kind=TEXT, part=ID)
-    yield named("weight_format", _lever("weights"), heading="weights", terminal=DISTINCT)
-    yield named("cache_format", _lever("cache"), heading="cache", terminal=DISTINCT)
-    yield named("cache_layout", _lever("cache_layout"), heading="layout")
-    yield named("attention_kernel", _lever("attention"), heading="attention")
+    """Columns of what was asked for."""
+    # In the file it is global_batch. On a terminal it tells the lines of one strategy apart.
+    yield Column("requests", lambda row: row.point.global_batch, csv=False, on=D, at=ID, terminal=DISTINCT)
+    named = partial(Column, on=D, kind=TEXT, at=ID)
+    yield named("weight_format", _lever_value("weights"), heading="weights", terminal=DISTINCT)
+    yield named("cache_format", _lever_value("cache"), heading="cache", terminal=DISTINCT)
+    yield named("cache_layout", _lever_value("cache_layout"), heading="layout")
+    yield named("attention_kernel", _lever_value("attention"), heading="attention")
     tokens = partial(Column, unit="tokens")
-    yield tokens("context_tokens", _fact("context"), heading="context", on=D, part=ID, terminal=DISTINCT)
+    yield tokens("context_tokens", _fact("context"), heading="context", on=D, at=ID, terminal=DISTINCT)
     yield tokens("input_tokens", _fact("input"))
     yield tokens("output_tokens", _fact("output"))
     size = partial(quantities.scaled, unit="B")
@@ -41,7 +44,8 @@ def _settings() -> Iterator[Column]:
 
 
 def _measured() -> Iterator[Column]:
-    times, rates = partial(_estimate, table.milliseconds, "s"), partial(_estimate, _rate, "tokens/s")
+    """Columns of measured times and rates."""
+    times, rates = partial(_estimate, table.milliseconds, "s"), partial(_estimate, _rate_text, "tokens/s")
     yield times("ttft_s", "TTFT, ms", terminal=6)
     yield times("tpot_s", "TPOT, ms", terminal=ALWAYS, interval=3)
     yield times("tpot_scan_s", "in a scan", terminal=5)
@@ -60,7 +64,7 @@ def _estimate(show: Callable[[Estimate], str], unit: str, name: str, heading: st
     return Column(name, _number(name), show, unit=unit, bounds=True, heading=heading, on=D, **shown)  # type: ignore[arg-type]
 
 
-def _lever(name: str) -> Get:
+def _lever_value(name: str) -> Get:
     return lambda row: row.point.levers.get(name) if decoding.generates(row) else None
 
 
@@ -75,17 +79,17 @@ def _fact(name: str) -> Get:
 
 
 def _number(path: str) -> Get:
-    """A number of `Row.explained`, or its value alone."""
+    """A number of `Row.derived`, or its value alone."""
     name, _, alone = path.partition(".")
 
     def number(row: Row) -> Estimate | float | None:
-        found = row.explained.get(name)
+        found = row.derived.get(name)
         return found.value if found is not None and alone else found
 
     return number
 
 
-def _rate(value: Estimate) -> str:
+def _rate_text(value: Estimate) -> str:
     return quantities.interval(value, lambda each: quantities.scaled(each, "").replace(" ", ""))
 
 

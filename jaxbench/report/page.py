@@ -23,12 +23,15 @@ from rich.padding import Padding
 from rich.text import Text
 
 from jaxbench import __version__
-from jaxbench.command_form import as_typed
+from jaxbench.report.drawing.notes import spoken
 from jaxbench.report.table import Table
 from jaxbench.texts import visible
 
 SHORTFALLS = 6  # how many sentences on shortfalls are shown
 FIRST = 3  # sentences of a section that a page shows; the rest is folded
+OPEN = 1  # sections that show as many; each further one shows its first sentence
+FIGURES = 2  # of a page; the rest is folded, so that the result fits on two screens
+LINES = 8  # of the table that a page shows; a longer one is folded below its first or most telling lines
 NOTES = 5  # how many sentences of all other sections are shown together; the page has all
 _PREFIX = "def-"  # starts the ids of definitions on a page, because figures have ids, too
 
@@ -43,7 +46,21 @@ class Purpose(enum.Enum):
 
 # Sections that say how it was measured, not what was found: the page folds them.
 BACKGROUND = frozenset(
-    ("Communication", "Base", "Notes", "Rounds", "Fits", "Peaks", "Scaling laws", "Phases", "Utilisation", "Machine")
+    (
+        *(
+            "Communication",
+            "Base",
+            "Notes",
+            "Rounds",
+            "Fits",
+            "Peaks",
+            "Scaling laws",
+            "Phases",
+            "Utilisation",
+            "Machine",
+        ),
+        *("Results of the runs", "Crossings", "Not measured"),
+    )
 )
 
 
@@ -114,6 +131,11 @@ class Picture:
     narrow: bytes = b""  # the same figure for a phone, with its panels below each other; b"": the wide one is scaled
 
     @property
+    def title(self) -> str:
+        """Its name in words: "collectives-alpha_beta" -> "collectives, alpha beta", "stream-stream" -> "stream"."""
+        return ", ".join(dict.fromkeys(part.replace("_", " ") for part in self.name.split("-")))
+
+    @property
     def inline(self) -> str:
         return inline(self.svg, self.name)
 
@@ -155,6 +177,7 @@ class Page:
     pictures: Sequence[Picture]
     table: Table
     brief: Table | None = None  # a shorter `table` for the terminal; None: the terminal shows `table`
+    telling: Table | None = None  # its most telling lines, if it is long; None: its first lines
     sections: Sequence[Section]
     ledger: Table | None = None  # what preparing has cost
     folds: Sequence[Fold] = ()  # the details of the points
@@ -162,6 +185,14 @@ class Page:
     sources: Sequence[tuple[str, object]] = ()  # (heading, value that JSON can hold), shown last
     definition: str = ""  # the anchor in docs/metrics of the numbers in the headlines
     made_from: str = "manifest.json, config.json and records.jsonl"  # for the footer
+
+    @property
+    def front(self) -> Table:
+        """The table that is not folded: with at most `LINES` lines, so that the result fits on two screens."""
+        if len(self.table.lines) <= LINES:
+            return self.table
+        shorter = self.telling or self.brief or self.table
+        return replace(shorter, lines=shorter.lines[:LINES])
 
     @property
     def alarm(self) -> bool:
@@ -179,11 +210,22 @@ class Page:
 
 def render(page: Page) -> str:
     """The page as HTML. All text from the run is escaped; the figures come from this package."""
-    # Sentences name commands as 'jaxbench ...'; a page shows them as they were typed, such as 'make ...'.
-    said = [replace(part, sentences=[*map(as_typed, part.sentences)]) for part in page.sections]
-    page = replace(page, headlines=[*map(as_typed, page.headlines)], sections=said)
+    page = in_words(page)
     sources = [(heading, pretty(value)) for heading, value in page.sources]
     return template("template.html").render(page=page, sources=sources, version=__version__, Purpose=Purpose)
+
+
+def in_words(page: Page) -> Page:
+    """The page with ids of points in words. Files keep the ids, so that records and tables can be joined."""
+    return replace(
+        page,
+        headlines=[*map(spoken, page.headlines)],
+        sections=[replace(part, sentences=[*map(spoken, part.sentences)]) for part in page.sections],
+        folds=[
+            replace(each, name=spoken(each.name), reason=spoken(each.reason), notes=tuple(map(spoken, each.notes)))
+            for each in page.folds
+        ],
+    )
 
 
 @functools.cache
@@ -202,7 +244,12 @@ def template(name: str) -> jinja2.Template:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # The policy of the page allows this script and no other.
     environment.globals.update(
-        script=markupsafe.Markup(script), script_hash=f"sha256-{digest}", FIRST=FIRST, BACKGROUND=BACKGROUND
+        script=markupsafe.Markup(script),
+        script_hash=f"sha256-{digest}",
+        FIRST=FIRST,
+        OPEN=OPEN,
+        FIGURES=FIGURES,
+        BACKGROUND=BACKGROUND,
     )
     return environment.get_template(name)
 
@@ -232,6 +279,7 @@ def pretty(value: object) -> str:
 
 def show(page: Page, console: Console) -> None:
     """Prints the page. Text from the run is never interpreted as markup."""
+    page = in_words(page)
     table = page.brief or page.table
     said = 0  # of the shortfalls
     console.print()
@@ -241,7 +289,7 @@ def show(page: Page, console: Console) -> None:
         said = 1
     console.print(Text(page.heading, style="bold"))
     for sentence in page.headlines:
-        console.print(Text(sentence))  # not as_typed: the console of the command line does that for all it prints
+        console.print(Text(sentence))
     console.print()
     console.print(table.terminal(console.width))
     console.print()

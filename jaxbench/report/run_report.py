@@ -48,7 +48,7 @@ from jaxbench.records.manifest import Manifest, Preparation
 from jaxbench.records.studies import Search
 from jaxbench.report import columns, preparation, sentences, table
 from jaxbench.report.details import fold
-from jaxbench.report.page import Fold, Page, Picture, Section, sections
+from jaxbench.report.page import LINES, Fold, Page, Picture, Section, sections
 from jaxbench.report.table import Kind, Table, take
 from jaxbench.statistics import bootstrap
 from jaxbench.statistics.bootstrap import MIN_ROUNDS
@@ -85,8 +85,11 @@ NO_INTERVAL = (
 LEGEND_IN_TURNS = "Geometric means over rounds with 95 % confidence intervals."
 NO_POINTS = "The plan asks for no points."
 OVERSUBSCRIBED = " ° more devices than cores: proves correctness, not speed."
-BASELINE = "x time: step time over the baseline's (the first arm of the same group)"
-RATIOS = f"{BASELINE}; x faster: examples/s over the baseline's. "
+# By heading: what a ratio is over, for the note of a table that has it.
+RATIOS = {
+    "x time": "step time over the baseline's (the first setting of the same group)",
+    "x faster": "examples/s over the baseline's",
+}
 PEAKS = " % of peak: of the binding ceiling, named under Peaks."
 MAX_LINES = 40  # of the terminal's table; the page has all
 TRAINING, ARMS, CASES, DECODE = "training", "levers", "cases", "decode"
@@ -119,7 +122,7 @@ class RunReport:
     repairs: list[str]  # sentences on skipped records, and on why a machine profile was not used
     config: dict[str, Any]
     manifest: Manifest
-    card: MachineProfile | None = None  # of this machine
+    machine_profile: MachineProfile | None = None  # of this machine
     waterfalls: list[Waterfall] = dataclasses.field(default_factory=list)  # of training
     groups: list[ArmGroup] = dataclasses.field(default_factory=list)  # the arms, of levers
     lines: list[AlphaBetaFit] = dataclasses.field(default_factory=list)  # time against size, of cases
@@ -140,7 +143,7 @@ class RunReport:
             return decoding.headlines(self.rows, self.token_times)
         # A time that is of something else than its name says is no news below the headlines, but a part of them.
         does = sentences.work(self.rows)
-        does = [*does, *energy.headlines([(row.point.point, row.energy) for row in self.rows])]
+        does = [*does, *energy.headlines([(row.point_id, row.energy) for row in self.rows])]
         if self.kind == TRAINING:
             return [*headline.headlines(self.rows, self.controls, self.manifest), *does]
         found = [*lever_results.headlines(self.view, self.groups), *does]
@@ -228,27 +231,30 @@ class RunReport:
         whole, count = self.table(), len(self.rows)
         if self.kind != ARMS or count <= MAX_LINES:
             return None
-        note = f"{whole.note} Shown: the first {MAX_LINES} of {count} arms; all are on the page."
+        note = f"{whole.note} Shown: the first {MAX_LINES} of {count} settings; all are on the page."
         return dataclasses.replace(whole, lines=whole.lines[:MAX_LINES], note=note)
 
     def _in_order(self) -> list[Row]:
         """Cases by operation and implementation, otherwise in planned order."""
         groups: dict[tuple[str, str], list[Row]] = {}
-        for row in self.rows:
+        for row in shown_rows(self):
             groups.setdefault((row.point.op, row.point.impl), []).append(row)
         return [row for group in groups.values() for row in group]
 
     def _table(self, rows: Sequence[Row]) -> Table:
+        """The table of these rows, with a note on its ratios."""
         _, kind, group = _KINDS[self.kind]
         peaks = any(row.peak_share.known for row in self.rows)
-        note = f"{RATIOS * (self.kind == ARMS)}{legend(self.rows)}{PEAKS * peaks}"
-        return table.fill(
+        made = table.fill(
             columns.on(kind, view=self.view, unit=unit(self.rows)),
             rows,
-            note=note,
             group=lambda row: tuple(getattr(row.point, name) for name in group),
             soft=lambda row: row.point.oversubscribed,
         )
+        headings = {column.title for column in made.columns}
+        ratios = "; ".join(f"{name}: {text}" for name, text in RATIOS.items() if name in headings)
+        note = f"{ratios}{'. ' * bool(ratios)}{legend(self.rows)}{PEAKS * peaks}"
+        return dataclasses.replace(made, note=note)
 
     def sentences(self) -> dict[str, Sequence[str]]:
         """The page's sentences by heading of `page.HEADINGS`. A list may be empty."""
@@ -261,7 +267,7 @@ class RunReport:
             "Not measured": self.left_out,
             "Load": [
                 *sentences.load_warnings(self.manifest, self.points()),
-                *energy.sentences([(row.point.point, row.energy) for row in self.rows]),
+                *energy.sentences([(row.point_id, row.energy) for row in self.rows]),
             ],
             "Change during the run": sentences.changes(rows),
             "Why not 100 %": [*loss_sentences.sentences(self.waterfalls), *loss_sentences.withheld(self.withheld)],
@@ -287,7 +293,9 @@ class RunReport:
             "Memory by depth": [law.sentence for law in self.laws],
             "Real tokens": sentences.token_sentences(rows),
             "Utilisation": [] if self.kind == DECODE else sentences.utilisation(rows),
-            "Generation": decoding.sentences(rows, self.token_times) if self.kind == DECODE else [],
+            "Generation": decoding.sentences(rows, self.token_times, self.manifest.get("cache_bytes"))
+            if self.kind == DECODE
+            else decoding.own_sentences(rows),
             "Machine": sentences.machine_description(self.manifest, self.points()),
         }
 
@@ -296,7 +304,8 @@ class RunReport:
 
     def folds(self) -> list[Fold]:
         """The details of each point."""
-        return [fold(row, len(self.rows)) for row in self.rows]
+        rows = shown_rows(self)
+        return [fold(row, len(rows)) for row in rows]
 
     def shortfalls(self) -> list[str]:
         """The reasons why the run is incomplete or wrong, without duplicates; [] if it is complete and correct."""
@@ -314,7 +323,7 @@ class RunReport:
 
     def page(self, pictures: Sequence[Picture]) -> Page:
         """The run's page."""
-        card = [("Machine profile", self.card)] if self.card is not None and self.kind == CASES else []
+        profile = [("Machine profile", self.machine_profile)] if self.machine_profile and self.kind == CASES else []
         return Page(
             name=self.experiment,
             heading=self.title,
@@ -322,24 +331,25 @@ class RunReport:
             pictures=pictures,
             table=self.table(),
             brief=self.brief(),
+            telling=telling(self),
             definition=self.definition,
             sections=self.sections(),
             ledger=preparation.ledger(self.manifest.get("preparation", Preparation())),
             folds=self.folds(),
-            sources=[("Manifest", self.manifest), ("Config", self.config), *card],
+            sources=[("Manifest", self.manifest), ("Config", self.config), *profile],
         )
 
 
 def find(run: RunFolder) -> RunReport:
     """Reads and analyses a run folder. Raises UserError if it is not one, is damaged or has another schema."""
     loaded, common = points.load(run), of_folder(run)
-    config, manifest, card = common["config"], common["manifest"], common["card"]
+    config, manifest, profile = common["config"], common["manifest"], common["machine_profile"]
     plan = manifest["plan"]
     rows = run_rows.analyse(
         loaded,
         config=config,
         manifest=manifest,
-        machine=machine_profile.at_speed_of(card, manifest),
+        machine=machine_profile.at_speed_of(profile, manifest),
         spread=bootstrap.read_spread(run.path),
     )
     common["experiment"] = rows[0].point.experiment if rows else str(plan.get("experiment", ""))
@@ -347,34 +357,35 @@ def find(run: RunFolder) -> RunReport:
         lines = alpha_beta.fit_all(rows)
         rows = alpha_beta.fitted(rows, lines)
         return RunReport(**common, kind=CASES, view=str(plan.get("view", "")), rows=rows, lines=lines)
+    price = float(config.get("price_per_hour") or 0) or None
     if plan.get("measures") == DECODE:
-        price = config.get("price_per_hour")
-        rows, token_times = decoding.analyse(rows, float(price) if price else None)
+        rows, token_times = decoding.analyse(rows, price)
         return RunReport(**common, kind=DECODE, view=DECODE, rows=rows, token_times=token_times)
     if plan.get("measures") == ARMS:
         swept = [str(name) for name in plan.get("swept") or ()]
         groups = arms.analyse(rows, swept)
         return RunReport(**common, kind=ARMS, view=view_of(swept, groups), rows=arms.arms_of(groups), groups=groups)
-    waterfalls = waterfall.find(rows, card, manifest.get("workers"))
-    return RunReport(**common, kind=TRAINING, rows=waterfall.explain(rows, waterfalls), waterfalls=waterfalls)
+    waterfalls = waterfall.find(rows, profile, manifest.get("workers"))
+    rows = decoding.of_own_steps(waterfall.explain(rows, waterfalls), price)
+    return RunReport(**common, kind=TRAINING, rows=rows, waterfalls=waterfalls)
 
 
 def of_folder(run: RunFolder) -> dict[str, Any]:
     """The fields of a report that come from the folder itself. A profile of another machine is not used."""
     config, manifest = run.config(), run.manifest()
-    card = machine_profile.read(run.path / machine_profile.NAME)
-    why_not = machine_profile.matches(card, manifest) if card is not None else ""
+    profile = machine_profile.read(run.path / machine_profile.NAME)
+    why_not = machine_profile.matches(profile, manifest) if profile is not None else ""
     return {
         "path": run.path,
         "config": config,
         "manifest": manifest,
-        "card": None if why_not else card,
+        "machine_profile": None if why_not else profile,
         "repairs": [
             *dict.fromkeys(run.notes),
             *manifest.get("apart", ()),
             *_speeds(manifest),
             *([f"The machine profile in the folder is not used: {why_not}"] if why_not else []),
-            *([said] if card is not None and (said := machine_profile.speed_note(card, manifest)) else []),
+            *([said] if profile is not None and (said := machine_profile.speed_note(profile, manifest)) else []),
         ],
     }
 
@@ -408,40 +419,55 @@ def unit(rows: Iterable[Row]) -> str:
 
 def legend(rows: Sequence[Row]) -> str:
     """The note below a table on its numbers and marks."""
-    in_turns = any(row.timing.draws.turns is not None for row in rows)
+    in_turns = any(row.timing.resampling.turns is not None for row in rows)
     known = any(row.timing.step_s.has_interval for row in rows)
     text = LEGEND_IN_TURNS if in_turns and known else LEGEND if known else NO_INTERVAL
     return text + OVERSUBSCRIBED * any(row.point.oversubscribed for row in rows)
 
 
-def shortened(rows: Sequence[Row], view: str) -> tuple[list[Row], str]:
-    """(at most `MAX_LINES` rows of cases, a sentence on the selection; "" if all are shown).
+def shown_rows(run: RunReport) -> list[Row]:
+    """The rows of tables and details. What does not support the model has no numbers, and a section names it."""
+    excused = bool(sentences.excused(run.rows, run.config))
+    return [row for row in run.rows if not (excused and row.point.status == "unsupported")]
+
+
+def telling(run: RunReport) -> Table | None:
+    """The most telling lines of many cases, for the first two screens of a page; None for other tables."""
+    if run.kind != CASES:
+        return None
+    rows, cut = shortened(run._in_order(), run.view, LINES)
+    made = run._table(rows)
+    return dataclasses.replace(made, note=made.note + cut)
+
+
+def shortened(rows: Sequence[Row], view: str, most: int = MAX_LINES) -> tuple[list[Row], str]:
+    """(at most `most` rows of cases, a sentence on the selection; "" if all are shown).
 
     It keeps the smallest size of each series, the size at half of the best rate, and the largest size. If these are
     too many, only the largest size.
     """
-    if len(rows) <= MAX_LINES:
+    if len(rows) <= most:
         return list(rows), ""
     series: dict[tuple[object, ...], list[Row]] = {}
-    for row in [row for row in rows if _size(row)] or rows:  # rows without a size have their own sections
+    for row in [row for row in rows if _bytes_or_elements(row)] or rows:  # rows without a size have their own sections
         series.setdefault(tuple(getattr(row.point, name) for name in _SERIES), []).append(row)
     chosen = [row for group in series.values() for row in _telling(group, view)]
     how = "for each series the smallest size, the size at half of the best rate (n½), and the largest size"
-    if len(chosen) > MAX_LINES:
-        chosen = [max(group, key=_size) for group in series.values()]
+    if len(chosen) > most:
+        chosen = [max(group, key=_bytes_or_elements) for group in series.values()]
         how = "for each series the largest size"
-    if len(chosen) > MAX_LINES:
-        chosen, how = chosen[:MAX_LINES], f"{how}, for the first {MAX_LINES} series"
+    if len(chosen) > most:
+        chosen, how = chosen[:most], f"{how}, for the first {most} series"
     return chosen, f" Shown: {how}; all {len(rows)} points are on the page."
 
 
-def _size(row: Row) -> int:
+def _bytes_or_elements(row: Row) -> int:
     return row.point.payload_bytes or row.point.elements or 0
 
 
 def _telling(rows: Sequence[Row], view: str) -> list[Row]:
     """The smallest size, the first size with half of the view's best rate, and the largest size, without duplicates."""
-    by_size = sorted(rows, key=_size)
+    by_size = sorted(rows, key=_bytes_or_elements)
     shown = present(columns.rate(view) or columns.rate("curves"))
     taken = ((take(shown.get if shown.shown is None else shown.shown, row), row) for row in by_size)  # Estimates
     rates = [(rate.value, row) for rate, row in taken if rate is not None and rate.known]

@@ -16,15 +16,39 @@ from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.quantities import devices, scaled, seconds
 from jaxbench.analysis.run_rows import Row, state
 from jaxbench.catalog import jax_settings
-from jaxbench.digits import digits
+from jaxbench.digits import counted, digits
 from jaxbench.levers import every_set
 from jaxbench.records.manifest import Auto, LookEntry, Manifest
+from jaxbench.report.drawing.notes import display
 from jaxbench.statistics.looks import HALF_WIDTH
 from jaxbench.statistics.timing import MOST_TAKEN
 
 SLACK = 1.25  # the page's intervals may be wider by this factor: it may refuse a row, or have a calibrated spread
 GOAL = f"{100 * HALF_WIDTH:.0f} points"
 
+# How the run was measured and how it ended.
+ROUNDS = {
+    "changed": "{point} became {slower} during the run: the last third of its rounds took {ratio:.2f} [{lo:.2f}, "
+    "{hi:.2f}] times as long as the first, which chance does not explain.{others} Its time is a mean of both.",
+    "others changed": " {count} of the other {all} points changed as well.",
+    "idle power": "Idle power, before anything ran: {drawn}.",
+    "all failed": "No rounds: every point failed.",
+    "interrupted": "Not finished: it was interrupted, and the same command continues it.",
+    "by hand": "Stopped by hand and not by its own rule: {reason}. Its confidence intervals are too narrow.",
+    "other rounds": "its last look was after {seen} rounds, but it has {rounds}",
+    "wide": f"it claims that every interval is within ± {GOAL}, but one is ± {{half:.1f}} points",
+    "known": "{point} is known to ± {half:.1f} points",
+    "unknown": "no confidence interval is known",
+    "precise": f"Stopped after {{count}}, once every confidence interval was within ± {GOAL}. At the end {{widest}}.",
+    "budget": "its budget of {budget_s:g} s for rounds is spent",
+    "processes": "it has reached its limit of processes",
+    "reached": "Stopped after {count}, because {why}. At the end {widest}.",
+    "not reached": f"Stopped after {{count}}, because {{why}}: {{widest}}, not to ± {GOAL}.",
+    "more": "A larger {setting} allows more rounds.",
+    "left out": "{free} of {all} rounds were free of disturbance. The others do not count, because another program "
+    "took more than {most:.0f} % of the CPUs' time or a core was slower than at its best.",
+}
+LARGER = {"budget": "--config.measure.budget_s", "processes": "--config.measure.processes"}  # settings for more rounds
 LEAST_CAUSE = 0.005  # of the CPUs' time: a smaller share that others took explains no wide interval
 
 
@@ -46,18 +70,16 @@ def load_warnings(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[s
 
 def changes(rows: Sequence[Row]) -> list[str]:
     """A sentence if points became slower or faster during the run; [] if chance explains what they did."""
-    compared = [(row.point.point, row.thirds) for row in rows if row.thirds is not None]
+    compared = [(row.point_id, row.thirds) for row in rows if row.thirds is not None]
     found = [(name, each.ratio) for name, each in compared if each.differ(len(compared))]
     if not found:
         return []
     found.sort(key=lambda one: -abs(math.log(one[1].value)))
     name, ratio = found[0]
-    others = f" {len(found) - 1} of the other {len(compared) - 1} points changed as well." if len(found) > 1 else ""
-    return [
-        f"{name} became {'slower' if ratio.value > 1 else 'faster'} during the run: the last third of its rounds took "
-        f"{ratio.value:.2f} [{ratio.lo:.2f}, {ratio.hi:.2f}] times as long as the first, which chance does not explain."
-        f"{others} Its time is a mean of both."
-    ]
+    others = ROUNDS["others changed"].format(count=len(found) - 1, all=len(compared) - 1) if len(found) > 1 else ""
+    slower = "slower" if ratio.value > 1 else "faster"
+    facts = {"point": name, "slower": slower, "ratio": ratio.value, "lo": ratio.lo, "hi": ratio.hi, "others": others}
+    return [ROUNDS["changed"].format(**facts)]
 
 
 def machine_description(manifest: Manifest, points: Sequence[MeasuredPoint]) -> list[str]:
@@ -79,8 +101,10 @@ def machine_description(manifest: Manifest, points: Sequence[MeasuredPoint]) -> 
     environments = [manifest.get("environment") or {}]
     environments += [worker.get("environment") or {} for worker in manifest.get("workers", {}).values()]
     load_of_others = [f"{others[:1].upper()}{others[1:]}."] if others else []
+    # A run that only compiled knows nothing of the machine that it is for.
+    known_machine = facts or manifest.get("cpu_model") or cores
     return [
-        f"{', '.join(parts)}.",
+        *([f"{', '.join(parts)}."] if known_machine else []),
         *load_of_others,
         *idle_power(manifest),
         *jax_settings.sentences(environments),
@@ -95,7 +119,7 @@ def idle_power(manifest: Manifest) -> list[str]:
         for name, watts in worker.get("idle_w", {}).items():
             found.setdefault(name, []).append(watts)
     drawn = [f"{name} {float(np.median(watts)):.0f} W" for name, watts in sorted(found.items())]
-    return [f"Idle power, before anything ran: {', '.join(drawn)}."] if drawn else []
+    return [ROUNDS["idle power"].format(drawn=", ".join(drawn))] if drawn else []
 
 
 def allocators(manifest: Manifest) -> list[str]:
@@ -133,11 +157,11 @@ def of_rounds(
         return []
     if not auto["ended"]:
         if points and all(point.failure is not None for point in points):
-            return ["No rounds: every point failed."]
-        return ["Not finished: it was interrupted, and the same command continues it."]
+            return [ROUNDS["all failed"]]
+        return [ROUNDS["interrupted"]]
     last = auto["looks"][-1]
     if reason := _not_ended(auto, last, manifest["plan"]["rounds"], rows):
-        return [f"Stopped by hand and not by its own rule: {reason}. Its confidence intervals are too narrow."]
+        return [ROUNDS["by hand"].format(reason=reason)]
     sets = manifest["plan"].get("sets")  # in older plans, processes ran in sequence
     shared = f"{sets} groups of processes" if sets else f"{last['rounds'] // auto['rounds_each']} processes"
     count = f"{last['rounds']} rounds in {shared}"
@@ -145,31 +169,28 @@ def of_rounds(
     half, point = last["half_width"], last["point"]
     if half is None:
         half, point = max(half_widths(rows), default=(None, ""))
-    widest = f"{point} is known to ± {100 * half:.1f} points" if half is not None else "no confidence interval is known"
+    widest = ROUNDS["known"].format(point=point, half=100 * half) if half is not None else ROUNDS["unknown"]
+    left_out, facts = _left_out(points), {"count": count, "widest": widest}
     if auto["ended"] == "precise":
         # A closing round of each set follows the look that ended the run, and may widen an interval.
-        ended = f"Stopped after {count}, once every confidence interval was within ± {GOAL}. At the end {widest}."
-        return [" ".join([ended, *_left_out(points)])]
-    means, more = {
-        "budget": (f"its budget of {auto['budget_s']:g} s for rounds is spent", "--config.measure.budget_s"),
-        "processes": ("it has reached its limit of processes", "--config.measure.processes"),
-    }[auto["ended"]]
+        return [" ".join([ROUNDS["precise"].format(**facts), *left_out])]
+    facts["why"] = ROUNDS[auto["ended"]].format(budget_s=auto["budget_s"])
     if half is not None and half <= HALF_WIDTH:
-        return [" ".join([f"Stopped after {count}, because {means}. At the end {widest}.", *_left_out(points)])]
+        return [" ".join([ROUNDS["reached"].format(**facts), *left_out])]
     wide = [each for each in points if each.point == point] or points  # the load of the widest interval's point
-    ended = f"Stopped after {count}, because {means}: {widest}, not to ± {GOAL}."
-    return [" ".join([ended, *_left_out(points), *_reasons(wide, controls)]), f"A larger {more} allows more rounds."]
+    ended = " ".join([ROUNDS["not reached"].format(**facts), *left_out, *_reasons(wide, controls)])
+    return [ended, ROUNDS["more"].format(setting=LARGER[auto["ended"]])]
 
 
 def _not_ended(auto: Auto, last: LookEntry, rounds: int, rows: Sequence[Row]) -> str:
     """How the records contradict the recorded end of the run, as a clause; "" if they do not."""
     # A run that was stopped by hand at a lucky moment has intervals that are too narrow (optional stopping).
     if last["rounds"] != rounds or last["ended"] != auto["ended"]:
-        return f"its last look was after {last['rounds']} rounds, but it has {rounds}"
+        return ROUNDS["other rounds"].format(seen=last["rounds"], rounds=rounds)
     widest = max((width for width, _ in half_widths(rows)), default=0.0)
     if auto["ended"] != "precise" or widest <= SLACK * HALF_WIDTH:
         return ""
-    return f"it claims that every interval is within ± {GOAL}, but one is ± {100 * widest:.1f} points"
+    return ROUNDS["wide"].format(half=100 * widest)
 
 
 def _left_out(points: Sequence[MeasuredPoint]) -> list[str]:
@@ -177,11 +198,8 @@ def _left_out(points: Sequence[MeasuredPoint]) -> list[str]:
     most = max(points, key=lambda point: len(point.left_out), default=None)
     if most is None or not most.left_out:
         return []
-    return [
-        f"{len(most.rounds)} of {len(most.every_round)} rounds were free of disturbance. The others do not count, "
-        f"because another program took more than {100 * MOST_TAKEN:.0f} % of the CPUs' time or a core was slower than "
-        "at its best."
-    ]
+    free, every = len(most.rounds), len(most.every_round)
+    return [ROUNDS["left out"].format(free=free, all=every, most=100 * MOST_TAKEN)]
 
 
 def _reasons(points: Sequence[MeasuredPoint], controls: Sequence[Control]) -> list[str]:
@@ -220,7 +238,7 @@ def impossible(rows: Iterable[Row]) -> list[tuple[str, list[str]]]:
     found: dict[str, tuple[str, list[str]]] = {}
     for row in rows:
         for gate in gates.impossible(row.gates):
-            found.setdefault(gate.name, (gate.reason, []))[1].append(row.point.point)
+            found.setdefault(gate.name, (gate.reason, []))[1].append(row.point_id)
     return [
         (f"impossible by the gate '{name}': {reason}" + (" at the first point" if len(points) > 1 else ""), points)
         for name, (reason, points) in found.items()
@@ -232,7 +250,7 @@ def grouped(rows: Iterable[Row], say: Callable[[Row], Iterable[str]]) -> list[tu
     points: dict[str, list[str]] = {}
     for row in rows:
         for sentence in say(row):
-            points.setdefault(sentence.rstrip("."), []).append(row.point.point)
+            points.setdefault(sentence.rstrip("."), []).append(row.point_id)
     return list(points.items())
 
 
@@ -280,7 +298,7 @@ def unsupported(rows: Sequence[Row]) -> list[str]:
     by_strategy: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         if row.point.status == "unsupported":
-            by_strategy.setdefault(row.point.strategy, {}).setdefault(row.point.reason, []).append(row.point.point)
+            by_strategy.setdefault(row.point.strategy, {}).setdefault(row.point.reason, []).append(row.point_id)
     sentences = []
     for strategy, reasons in by_strategy.items():
         if all(row.point.status == "unsupported" for row in rows if row.point.strategy == strategy):
@@ -293,7 +311,7 @@ def unsupported(rows: Sequence[Row]) -> list[str]:
 def base_lines(rows: Sequence[Row]) -> list[str]:
     """The base of each strategy and scaling, with its absolute time."""
     return [
-        f"{row.point.strategy} {row.point.scaling}: {_devices(row)}, {timed(row)}"
+        f"{row.point.strategy} {row.point.scaling}: {_devices_text(row)}, {timed(row)}"
         for row in rows
         if row.base is not None and row.point is row.base
     ]
@@ -301,10 +319,8 @@ def base_lines(rows: Sequence[Row]) -> list[str]:
 
 def timed(row: Row) -> str:
     """The absolute time of a base, and the number of its samples."""
-    return (
-        f"{seconds(row.timing.step_s.value)} per step of {row.point.global_batch}, {row.timing.samples} blocks in "
-        f"{row.timing.rounds} rounds."
-    )
+    samples = f"{counted(row.timing.samples, 'block')} in {counted(row.timing.rounds, 'round')}"
+    return f"{seconds(row.timing.step_s.value)} per step of {row.point.global_batch}, {samples}."
 
 
 def utilisation(rows: Sequence[Row]) -> list[str]:
@@ -316,15 +332,15 @@ def utilisation(rows: Sequence[Row]) -> list[str]:
     alone = [row for row in rows if not row.point.oversubscribed]
     of_product = []
     for who, ends in _families([row for row in alone if row.use.product_share.known]):
-        of_product.append(f"{who}: {'; '.join(f'on {_devices(row)} {row.use.product_note}' for row in ends)}.")
+        of_product.append(f"{who}: {'; '.join(f'on {_devices_text(row)} {row.use.product_note}' for row in ends)}.")
     known = [row for row in alone if math.isfinite(row.use.mfu)]
     if known:
-        mfu = [f"{who}: {', '.join(map(_mfu, ends))}; {ends[0].use.note}." for who, ends in _families(known)]
+        mfu = [f"{who}: {', '.join(map(_mfu_clause, ends))}; {ends[0].use.note}." for who, ends in _families(known)]
         return [*of_product, *mfu]
     if of_product:  # measured in the same rounds, so better than a profile of another day
         return of_product
     shares = [row for row in alone if math.isfinite(row.use.measured_peak_share)]
-    sentences = [f"{who}: {', '.join(map(_measured, ends))}." for who, ends in _families(shares)]
+    sentences = [f"{who}: {', '.join(map(_measured_share, ends))}." for who, ends in _families(shares)]
     reasons = dict.fromkeys(row.use.note for row in rows)
     return sentences + [f"{reason[:1].upper()}{reason[1:]}." for reason in reasons if reason]
 
@@ -339,17 +355,17 @@ def _families(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     return [(f"{s} {scaling}", members[:: max(1, len(members) - 1)]) for (s, scaling, _), members in families.items()]
 
 
-def _devices(row: Row) -> str:
+def _devices_text(row: Row) -> str:
     return devices(row.point.devices)
 
 
-def _measured(row: Row) -> str:
+def _measured_share(row: Row) -> str:
     share = f"{100 * row.use.measured_peak_share:.3g} % of this machine's measured matmul peak"
-    return f"{share} on {_devices(row)} ({row.use.flop_per_s / 1e12:.3g} TFLOP/s)"
+    return f"{share} on {_devices_text(row)} ({row.use.flop_per_s / 1e12:.3g} TFLOP/s)"
 
 
-def _mfu(row: Row) -> str:
-    return f"MFU {100 * row.use.mfu:.3g} % on {_devices(row)} ({row.use.flop_per_s / 1e12:.3g} TFLOP/s)"
+def _mfu_clause(row: Row) -> str:
+    return f"MFU {100 * row.use.mfu:.3g} % on {_devices_text(row)} ({row.use.flop_per_s / 1e12:.3g} TFLOP/s)"
 
 
 def names(points: list[str]) -> str:
@@ -365,26 +381,27 @@ def token_sentences(rows: Sequence[Row]) -> list[str]:
             name = ", ".join(filter(None, (f"{row.point.strategy} {row.point.scaling}", row.point.arm)))
             families.setdefault(name, []).append(row)
     ends = {name: family[:: max(1, len(family) - 1)] for name, family in families.items()}
-    return [f"{name}: {'; '.join(map(_tokens, rows))}." for name, rows in ends.items()]
+    return [f"{name}: {'; '.join(map(_token_rates, rows))}." for name, rows in ends.items()]
 
 
-def _tokens(row: Row) -> str:
+def _token_rates(row: Row) -> str:
     rates = (row.real_share * row.tokens_per_s, row.tokens_per_s)
     real, total = (scaled(value, "").replace(" ", "") for value in rates)  # "12.3k", with one unit for both
-    return f"{real} real of {total} tokens/s ({100 * row.real_share:.3g} %) on {_devices(row)}"
+    return f"{real} real of {total} tokens/s ({100 * row.real_share:.3g} %) on {_devices_text(row)}"
 
 
-def baselines(places: Sequence[ArmGroup]) -> list[str]:
+def baselines(groups: Sequence[ArmGroup]) -> list[str]:
     """A sentence on the baseline of each group, with its absolute time."""
     sentences = []
-    for place in places:
-        base = place.arms[0]
-        where = f"{place.strategy} {place.scaling}, {devices(place.devices)}"
+    for group in groups:
+        base = group.arms[0]
+        where = f"{group.strategy} {group.scaling}, {devices(group.devices)}"
+        label = display(base.point.arm) if base.label.isdigit() else base.label  # "batch: 1", which "1" does not say
         if not base.timing.step_s.known:
             why = f" ({base.point.reason})" if base.point.reason else ""
-            sentences.append(f"{where}: {base.label}, the baseline, has no times{why}, so nothing is compared.")
+            sentences.append(f"{where}: {label}, the baseline, has no times{why}, so nothing is compared.")
             continue
-        sentences.append(f"{where}: {base.label}, {timed(base)}")
+        sentences.append(f"{where}: {label}, {timed(base)}")
     return sentences
 
 

@@ -82,7 +82,7 @@ class Column:
     csv: bool = True  # it is in the file at all
     on: Kind = Kind.NONE  # the kinds of run that show it
     shown: Get | None = None  # the `get` for displayed tables; None: the same as for the file
-    part: Position = Position.RESULT  # of displayed tables
+    at: Position = Position.RESULT  # of displayed tables
     views: tuple[str, ...] = ()  # the views of cases that show it on the terminal; (): all
 
     @property
@@ -149,7 +149,7 @@ class Table:
     @property
     def results(self) -> Table:
         """The table without the columns of `quality`."""
-        return self._only(lambda column: column.part is not Position.QUALITY or column.terminal == ALWAYS)
+        return self._only(lambda column: column.at is not Position.QUALITY or column.terminal == ALWAYS)
 
     @property
     def quality(self) -> Table:
@@ -157,20 +157,20 @@ class Table:
         tables, because a single one would be too wide."""
 
         def keep(column: Column) -> bool:
-            of_quality = column.part is Position.QUALITY and column.terminal < ALWAYS
-            return of_quality or column.part is Position.IDENTITY
+            of_quality = column.at is Position.QUALITY and column.terminal < ALWAYS
+            return of_quality or column.at is Position.IDENTITY
 
         return dataclasses.replace(self._only(keep), note="")  # the note of `results` is on the same page
 
     @property
     def identity(self) -> int:
         """The number of columns that identify a line."""
-        return sum(column.part is Position.IDENTITY for column in self.columns)
+        return sum(column.at is Position.IDENTITY for column in self.columns)
 
     def _only(self, keep: Callable[[Column], bool]) -> Table:
         """The table with only some columns. An identity column with the same value in every line goes into the note."""
         kept = [number for number, column in enumerate(self.columns) if keep(column)]
-        alike = [n for n in kept if self.columns[n].part is Position.IDENTITY and self._alike(n)]
+        alike = [n for n in kept if self.columns[n].at is Position.IDENTITY and self._is_constant(n)]
         common = ", ".join(f"{self.columns[n].title} {self.lines[0].cells[n]}" for n in alike)
         at = [n for n in kept if n not in alike]
         lines = tuple(
@@ -207,7 +207,7 @@ class Table:
         steps = [(self.columns[at].interval or self.columns[at].terminal, -at, False) for at in shown]
         steps += [(self.columns[at].terminal, -at, True) for at in shown]
         for rank, at, drop in sorted(steps):  # within a rank, the rightmost first
-            if rank >= DISTINCT or sum(self._width(each, brief) + 2 for each in shown) - 2 <= width:
+            if rank >= DISTINCT or sum(self._column_width(each, brief) + 2 for each in shown) - 2 <= width:
                 break
             if drop:
                 shown.remove(-at)
@@ -217,12 +217,12 @@ class Table:
 
     def _constant(self, at: int) -> bool:
         """Whether an optional column has the same value in every line, so that the terminal can leave it out."""
-        return self.columns[at].terminal < ALWAYS and self._alike(at)
+        return self.columns[at].terminal < ALWAYS and self._is_constant(at)
 
-    def _alike(self, at: int) -> bool:
+    def _is_constant(self, at: int) -> bool:
         return len(self.lines) > 1 and len({line.cells[at] for line in self.lines}) == 1
 
-    def _width(self, at: int, brief: set[int]) -> int:
+    def _column_width(self, at: int, brief: set[int]) -> int:
         column = self.columns[at]
         cells = (line.text(at, brief=at in brief).plain for line in self.lines)
         longest = max(map(cell_len, (column.short or column.title, *cells)))  # cells of the terminal, not letters
@@ -337,7 +337,7 @@ def _written(value: object) -> str:
 
 def milliseconds(estimate: Estimate) -> str:
     """Milliseconds with three or more digits: "12.3 [12.1, 12.4]"."""
-    return _scaled(estimate, 1e-3)
+    return _scaled_text(estimate, 1e-3)
 
 
 def short_time(estimate: Estimate) -> str:
@@ -346,7 +346,7 @@ def short_time(estimate: Estimate) -> str:
         return ""
     # The unit of the value also for its interval, or the two could not be compared at a glance.
     size, unit = next(((s, u) for s, u in _UNITS if estimate.value >= s), _UNITS[-1])
-    return f"{_scaled(estimate, size)} {unit}"
+    return f"{_scaled_text(estimate, size)} {unit}"
 
 
 def giga(estimate: Estimate) -> str:
@@ -378,7 +378,7 @@ def throughput(value: float) -> str:
     return f"{value / (size or 1):#.3g}".removesuffix(".") + prefix  # "#" keeps the zeros of "20.0", and a final point
 
 
-def _scaled(estimate: Estimate, size: float) -> str:
+def _scaled_text(estimate: Estimate, size: float) -> str:
     if not estimate.known:
         return ""
     value = estimate.value / size

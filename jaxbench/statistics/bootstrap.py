@@ -18,11 +18,6 @@ The interval of any number that is computed from draws is then given by the perc
 If processes take turns, a disturbance of a few seconds hits rounds of several processes, and resampling processes alone
 gives intervals that are too narrow. The draws of such *alternating* rounds have a random factor for each round, as wide
 as dependent rounds need it (`turns`).
-
-Run-to-run variance: how much two processes of one program differ, and two sessions on different days.
-
-One process cannot show the first, and one run cannot show the second. `jaxbench calibrate` measures both; otherwise
-both are assumed. The result is copied into each run folder (`SPREAD`), so the report needs no other file.
 """
 
 from __future__ import annotations
@@ -62,7 +57,11 @@ Unit: TypeAlias = "int | tuple[int, int]"  # of resampling: the number of a roun
 
 @dataclass(frozen=True, kw_only=True)
 class RunVariance:
-    """Standard deviations of logarithms of times, with their degrees of freedom.
+    """How much two processes of one program differ, and two sessions on different days: standard deviations of
+    logarithms of times, with their degrees of freedom.
+
+    One process cannot show the first, and one run cannot show the second. `jaxbench calibrate` measures both; otherwise
+    both are assumed. The result is copied into each run folder (`SPREAD`), so the report needs no other file.
 
     Attributes:
       sd, df: between processes of one program in one session.
@@ -202,6 +201,7 @@ class BootstrapSamples:
         self._doubt = np.ones(draws) if known else np.sqrt(self._random.chisquare(spread.df, draws) / spread.df)
 
     def _multinomial(self, count: int) -> Float[np.ndarray, "draws count"]:
+        """(draws, count): how often each of `count` units is drawn."""
         if count == 0:
             return np.zeros((len(self.weights), 0), dtype=np.float32)
         share = np.full(count, 1 / count)
@@ -329,6 +329,7 @@ class BootstrapSamples:
         return np.exp(np.clip(self.spread.sd / math.sqrt(max(1, processes)) * normal / self._doubt, -5, 5))
 
     def _columns(self, units: Sequence[Unit]) -> list[int]:
+        """The columns of `weights` that these units have."""
         return [self._column[unit] for unit in units]
 
 

@@ -115,7 +115,7 @@ def look(plan: Plan, records: Iterable[Record], *, sets: int, failed: Collection
         claiming = [name for name, about in points.items() if rounds[name] and not about.get("explains")]
         left = timing.counted({name: list(of.values()) for name, of in rounds.items()}, claiming)
         rounds = {name: {(session(each), each.round): each for each in left[name]} for name in rounds}
-    work = {r.point: r.passport.flops_per_step for r in records if isinstance(r, PointRecord)}
+    work = {r.point: r.compile_report.flops_per_step for r in records if isinstance(r, PointRecord)}
     values = {
         name: dict(zip(of, np.log(round_medians(list(of.values()))), strict=True)) if of else {}
         for name, of in rounds.items()
@@ -127,7 +127,7 @@ def look(plan: Plan, records: Iterable[Record], *, sets: int, failed: Collection
 def look_at(points: Mapping[str, PlannedPoint], times: Times, *, sets: int, budget_s: float) -> Look:
     """The same of times that were read. points: of the plan, by id."""
     claims = tuple(sorted((times.claim(*pair) for pair in _pairs(points)), key=lambda claim: -claim.half_width))
-    taken, visits = len(times.draws.units), _visits(claims, points, times)
+    taken, visits = len(times.resampling.units), _visits(claims, points, times)
     # Late: one more round of each set, as long as those so far, would end after the budget.
     late = taken > 0 and times.spent_s + sets * times.spent_s / taken > budget_s
     ended = "nothing" if not claims else "precise" if not visits else "budget" if late else ""
@@ -172,15 +172,15 @@ class Times:
         self.points, self.values, self.spent_s, self.work = points, values, spent_s, work
         workers = dict.fromkeys(workers)
         # One draw: a look needs only the variances, and it must cost little next to a round.
-        self.draws = BootstrapSamples((unit for unit, _ in workers), workers, draws=1, auto_rounds=True)
+        self.resampling = BootstrapSamples((unit for unit, _ in workers), workers, draws=1, auto_rounds=True)
         claiming = {name: of for name, of in values.items() if of and not points[name].get("explains")}
         compared = turns.pairs([_family(points[name]) for name in claiming])
-        self.draws.fit([(list(of), np.array(list(of.values()))) for of in claiming.values()], compared)
+        self.resampling.fit([(list(of), np.array(list(of.values()))) for of in claiming.values()], compared)
 
     @property
     def steady(self) -> bool:
         """Whether the noise does not outlast a round."""
-        return self.draws.turns is not None and self.draws.turns.alike >= STEADY
+        return self.resampling.turns is not None and self.resampling.turns.alike >= STEADY
 
     def count(self, name: str) -> int:
         return len(self.values.get(name, ()))
@@ -190,9 +190,9 @@ class Times:
 
     def means(self, units: Sequence[Unit], *names: str) -> list[turns.Mean] | None:
         """The mean of each over these rounds; None without an interval that knows how processes differ."""
-        if self.draws.turns is None or len(units) < MIN_ROUNDS or self.draws.processes(units) < MIN_PROCESSES:
+        if self.resampling.turns is None or len(units) < MIN_ROUNDS or self.resampling.processes(units) < MIN_PROCESSES:
             return None
-        return [self.draws.mean(np.array([self.values[name][unit] for unit in units]), units) for name in names]
+        return [self.resampling.mean(np.array([self.values[name][unit] for unit in units]), units) for name in names]
 
     def claim(self, point: str, base: str) -> Claim:
         names = (point, base) if base else (point,)
@@ -233,6 +233,7 @@ class Times:
 
 
 def _family(about: PlannedPoint) -> tuple[tuple[object, ...], int]:
+    """What points of one efficiency have in common, and the number of devices."""
     return tuple(about.get(name) for name in turns.FAMILY), int(about.get("devices", 1))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate, estimate
 from jaxbench.statistics.timing import TimedPoint, Timing, centre, samples_of
 
+R = TypeVar("R", bound="Timed")
 MIN_SPLIT = 4  # with at least this many rounds, one half selects and the other half measures
 
 
@@ -60,8 +61,8 @@ def times(rows: Sequence[Timed], *, own: bool = False) -> SharedTimes:
     if len(shared) < MIN_ROUNDS or all(len(each) == len(shared) for each in units):
         step_s = np.array([row.timing.step_s.value for row in rows])
         return SharedTimes(step_s=step_s, draws=np.stack([r.timing.step_draws for r in rows]), rounds=len(shared))
-    draws = rows[0].timing.draws.at(sorted(shared)) if own else rows[0].timing.draws
-    medians, _, drawn = zip(*(centre(row.point, shared, draws) for row in rows), strict=True)
+    resampling = rows[0].timing.resampling.at(sorted(shared)) if own else rows[0].timing.resampling
+    medians, _, drawn = zip(*(centre(row.point, shared, resampling) for row in rows), strict=True)
     return SharedTimes(step_s=np.array(medians), draws=np.stack(drawn), rounds=len(shared))
 
 
@@ -77,21 +78,19 @@ def ratio(top: Timed, bottom: Timed) -> Estimate:
     return times([top, bottom]).ratio()
 
 
-R = TypeVar("R", bound=Timed)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Best(Generic[R]):
     """The fastest of several rows.
 
     rate: work per second, measured on the rounds that did not select it. note: which rounds selected and which
-    measured; "" with a single candidate.
+    measured; "" with a single candidate. optimistic: the same rounds did both, because there are few.
     """
 
     row: R
     rate: Estimate
     rounds: int
     note: str
+    optimistic: bool = False
 
 
 def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
@@ -108,8 +107,8 @@ def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
         return float(work(row) or 0)
 
     units = sorted({unit for row in rows for unit in row.point.units})
-    draws = rows[0].timing.draws
-    turn = draws.processes(units) if draws.turns is not None else 1
+    resampling = rows[0].timing.resampling
+    turn = resampling.processes(units) if resampling.turns is not None else 1
     # The maximum of many noisy medians is biased upwards even if every median is unbiased, so other rounds measure it.
     # Of an odd number of rounds the extra one measures, because an interval needs rounds.
     choosing = {unit for place, unit in enumerate(units) if place // turn % 2}
@@ -119,9 +118,10 @@ def best(rows: list[R], work: Callable[[R], float | None]) -> Best[R] | None:
         winner = max(rows, key=lambda row: work_of(row) / row.timing.step_s.value)
         note = f"selected among {len(rows)} and measured on the same rounds, so probably optimistic"
         rate, rounds = winner.timing.step_s.under(work_of(winner)), winner.timing.rounds
-        return Best(row=winner, rate=rate, rounds=rounds, note=note if len(rows) > 1 else "")
+        several = len(rows) > 1
+        return Best(row=winner, rate=rate, rounds=rounds, note=note if several else "", optimistic=several)
     winner = max(split, key=lambda row: work_of(row) / float(np.median(samples_of(row.point, choosing)[0])))
-    value, _, seconds = centre(winner.point, measuring, winner.timing.draws.only(measuring))
+    value, _, seconds = centre(winner.point, measuring, winner.timing.resampling.only(measuring))
     rounds = len(measuring & set(winner.point.units))
     rate = estimate(work_of(winner) / value, work_of(winner) / seconds, rounds=rounds)
     note = f"selected among {len(rows)} on {len(choosing)} rounds, measured on the other {rounds}"

@@ -32,6 +32,15 @@ from jaxbench.statistics.bootstrap import (
 )
 
 CLOCK_LIMIT = 0.05  # a row gets a note if its two clocks differ by more than this relative difference
+# Caveats of a time, as clauses.
+NOTES = {
+    "fixed cost": "clocks disagree: one more step costs {percent:.0f} % of the step time, so about {fixed_ms} ms of "
+    "each block of {steps:.0f} steps is a fixed cost (start or fence) that the step time includes",
+    "late": "clocks disagree: one more step costs {percent:.0f} % of the step time, so steps late in a block are "
+    "slower than early ones (work queued before the clock started, or the device slowed down)",
+    "no interval": f"no interval, which needs {MIN_ROUNDS} rounds instead of {{rounds}}",
+    "unsettled": "warm-up had not settled in {count} of {rounds} rounds",
+}
 MOST_TAKEN = 0.05  # a round is contended if others or the hypervisor took more than this share of its CPUs' time
 TICKS_S = 0.03  # three ticks of the kernel's clock that counts others' time on a CPU: less may be its rounding
 LEAST_LEFT = 10  # rounds that each claiming point must keep; else contention is the normal state of the machine
@@ -68,7 +77,7 @@ class Timing:
       examples_per_s: the examples of a step over step_s.
       clock_ratio: the slope between K and 2 K steps, over step_s; 1 if both clocks agree.
       clock_note: a clause if they disagree.
-      draws: the bootstrap samples of the run.
+      resampling: the bootstrap samples of the run.
       step_draws: (draws,) step_s of each bootstrap sample; NaN for a draw without samples.
       inside_draws: the same without the variation that another process would add.
     """
@@ -82,7 +91,7 @@ class Timing:
     examples_per_s: Estimate = UNKNOWN
     clock_ratio: Estimate = UNKNOWN
     clock_note: str = ""
-    draws: BootstrapSamples
+    resampling: BootstrapSamples
     step_draws: np.ndarray
     inside_draws: np.ndarray
 
@@ -93,8 +102,8 @@ class Timing:
         if not self.step_s.has_interval:
             return ""
         if self.processes < MIN_PROCESSES:
-            return f"rounds + {self.draws.spread.kind}"
-        return "processes" if self.draws.turns is None else "processes and time"
+            return f"rounds + {self.resampling.spread.kind}"
+        return "processes" if self.resampling.turns is None else "processes and time"
 
     @property
     def inside(self) -> Timing:
@@ -117,7 +126,7 @@ class LoopTime:
     ratio: Estimate = UNKNOWN
 
 
-def draws_of(points: Sequence[TimedPoint], spread: RunVariance = ASSUMED) -> BootstrapSamples:
+def resampling_of(points: Sequence[TimedPoint], spread: RunVariance = ASSUMED) -> BootstrapSamples:
     """The bootstrap samples of a run, from every (session, round) of its points and the process that measured each."""
     rounds = [
         (unit, r.worker, point.oversubscribed)
@@ -127,15 +136,15 @@ def draws_of(points: Sequence[TimedPoint], spread: RunVariance = ASSUMED) -> Boo
     # Oversubscribed points keep one worker while the workers of other points are replaced. It would join the rounds of
     # several processes into one unit, and the times of these points support no claim.
     workers = [(unit, worker) for unit, worker, oversubscribed in rounds if not oversubscribed]
-    draws = BootstrapSamples(
+    resampling = BootstrapSamples(
         (unit for unit, *_ in rounds), workers, spread=spread, auto_rounds=any(point.auto_rounds for point in points)
     )
     # Ablations claim nothing.
     claiming = [p for p in points if p.rounds and not (p.oversubscribed or bool(getattr(p, "explains", "")))]
     families = [(tuple(getattr(p, name, "") for name in turns.FAMILY), getattr(p, "devices", 1)) for p in claiming]
     series = [(point.units, np.log(round_medians(point.rounds))) for point in claiming]
-    draws.fit(series, turns.pairs(families))
-    return draws
+    resampling.fit(series, turns.pairs(families))
+    return resampling
 
 
 def samples_of(point: TimedPoint, units: Collection[Unit]) -> tuple[np.ndarray, np.ndarray, list[Unit]]:
@@ -145,35 +154,37 @@ def samples_of(point: TimedPoint, units: Collection[Unit]) -> tuple[np.ndarray, 
     return np.concatenate([np.array(r.block_s) / r.steps for _, r in rounds]), owners, [unit for unit, _ in rounds]
 
 
-def centre(point: TimedPoint, units: Collection[Unit], draws: BootstrapSamples) -> tuple[float, np.ndarray, np.ndarray]:
+def centre(
+    point: TimedPoint, units: Collection[Unit], resampling: BootstrapSamples
+) -> tuple[float, np.ndarray, np.ndarray]:
     """(seconds per step over the rounds in `units`, its draws, its draws with the variation of another process)."""
     samples, owners, used = samples_of(point, units)
-    value, drawn = draws.centre(samples, owners, used)
-    return value, drawn, drawn * draws.differing(point.point, used)
+    value, drawn = resampling.centre(samples, owners, used)
+    return value, drawn, drawn * resampling.differing(point.point, used)
 
 
-def measure(point: TimedPoint, draws: BootstrapSamples, *, examples: float) -> Timing:
-    """The timing of a point. draws: of its run. examples: per step or call."""
+def measure(point: TimedPoint, resampling: BootstrapSamples, *, examples: float) -> Timing:
+    """The timing of a point. resampling: of its run. examples: per step or call."""
     rounds = point.rounds
     if not rounds:
-        nothing = np.full(len(draws.weights), np.nan)
-        return Timing(draws=draws, step_draws=nothing, inside_draws=nothing)
+        nothing = np.full(len(resampling.weights), np.nan)
+        return Timing(resampling=resampling, step_draws=nothing, inside_draws=nothing)
     samples, _, _ = samples_of(point, point.units)
-    value, inside, drawn = centre(point, point.units, draws)
+    value, inside, drawn = centre(point, point.units, resampling)
     step_s = estimate(value, drawn, rounds=len(rounds))
-    ratio = _clock_ratio(point, draws, value, inside)
+    ratio = _clock_ratio(point, resampling, value, inside)
     spread = samples.std(ddof=1) / samples.mean() if len(samples) > 1 else math.nan
     return Timing(
         samples=len(samples),
         rounds=len(rounds),
         step_s=step_s,
         step_s_p95=float(np.percentile(samples, 95)),
-        processes=min(draws.processes(point.units), len({each.worker for each in point.rounds})),
+        processes=min(resampling.processes(point.units), len({each.worker for each in point.rounds})),
         step_s_cv=float(spread),
         examples_per_s=step_s.under(examples),
         clock_ratio=ratio,
         clock_note=_clock_note(ratio, value, float(np.median([r.steps for r in rounds]))),
-        draws=draws,
+        resampling=resampling,
         step_draws=drawn,
         inside_draws=inside,
     )
@@ -186,15 +197,15 @@ def measure_loop(point: TimedPoint, timing: Timing) -> LoopTime:
         return LoopTime()
     rounds, units = [point.rounds[i] for i in indices], [point.units[i] for i in indices]
     per_round = _slopes([r.loop_s for r in rounds], [r.double_loop_s for r in rounds], [r.loop_steps for r in rounds])
-    slope, slope_draws = timing.draws.centre(per_round, np.arange(len(units)), units, signed=True)
-    step_s, differing = timing.step_s.value, timing.draws.differing(f"loop of {point.point}", units)
+    slope, slope_draws = timing.resampling.centre(per_round, np.arange(len(units)), units, signed=True)
+    step_s, differing = timing.step_s.value, timing.resampling.differing(f"loop of {point.point}", units)
     return LoopTime(
         iteration_s=estimate(slope, slope_draws * differing, rounds=len(indices)),
         ratio=estimate(slope / step_s, slope_draws / timing.inside_draws, rounds=len(indices)),
     )
 
 
-def _clock_ratio(point: TimedPoint, draws: BootstrapSamples, step_s: float, inside: np.ndarray) -> Estimate:
+def _clock_ratio(point: TimedPoint, resampling: BootstrapSamples, step_s: float, inside: np.ndarray) -> Estimate:
     """The second clock over the first: the cost of one more step, from blocks of K and 2 K steps of the same round,
     over step_s of the rounds that have both."""
     indices = [i for i, r in enumerate(point.rounds) if r.double_block_s]
@@ -205,8 +216,8 @@ def _clock_ratio(point: TimedPoint, draws: BootstrapSamples, step_s: float, insi
     units = [point.units[i] for i in indices]
     # Rounds without the second clock may have been faster or slower, so the first clock must leave them out, too.
     if len(indices) < len(point.rounds):
-        step_s, inside, _ = centre(point, set(units), draws)
-    slope, slope_draws = draws.centre(slopes, np.arange(len(units)), units, signed=True)
+        step_s, inside, _ = centre(point, set(units), resampling)
+    slope, slope_draws = resampling.centre(slopes, np.arange(len(units)), units, signed=True)
     return estimate(slope / step_s, slope_draws / inside, rounds=len(indices))
 
 
@@ -221,28 +232,23 @@ def _slopes(single: Sequence[Sequence[float]], double: Sequence[Sequence[float]]
 
 
 def _clock_note(ratio: Estimate, step_s: float, steps: float) -> str:
-    text = f"clocks disagree: one more step costs {100 * ratio.value:.0f} % of the step time"
     # The whole interval must lie outside. A noisy run would otherwise complain about its clocks each time.
     if ratio.hi < 1 - CLOCK_LIMIT:
-        fixed = (1 - ratio.value) * step_s * steps
-        fixed_ms = f"{digits(fixed * 1e3)} ms of each block of {steps:.0f} steps"
-        return f"{text}, so about {fixed_ms} is a fixed cost (start or fence) that the step time includes"
-    if ratio.lo > 1 + CLOCK_LIMIT:
-        why = "work queued before the clock started, or the device slowed down"
-        return f"{text}, so steps late in a block are slower than early ones ({why})"
-    return ""
+        fixed_ms = digits((1 - ratio.value) * step_s * steps * 1e3)
+        return NOTES["fixed cost"].format(percent=100 * ratio.value, fixed_ms=fixed_ms, steps=steps)
+    return NOTES["late"].format(percent=100 * ratio.value) if ratio.lo > 1 + CLOCK_LIMIT else ""
 
 
 def no_interval(timing: Timing) -> list[str]:
     """[a note] if there are too few rounds for an interval, else []."""
     if not (timing.step_s.known and timing.rounds < MIN_ROUNDS):
         return []
-    return [f"no interval: it has {timing.rounds} of the {MIN_ROUNDS} rounds that an interval needs"]
+    return [NOTES["no interval"].format(rounds=timing.rounds)]
 
 
 def unsettled(point: TimedPoint) -> list[str]:
     count = sum(not r.settled for r in point.rounds)
-    return [f"warm-up had not settled in {count} of {len(point.rounds)} rounds"] if count else []
+    return [NOTES["unsettled"].format(count=count, rounds=len(point.rounds))] if count else []
 
 
 def medians(groups: Sequence[Sequence[float]]) -> np.ndarray:

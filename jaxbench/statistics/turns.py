@@ -210,6 +210,7 @@ def _without(cluster: Int[np.ndarray, " n"], values: Float[np.ndarray, " n"]) ->
 
 
 def _alike(series: Sequence[np.ndarray]) -> float:
+    """How little neighbours share: 1 for independent rounds, 0 for lasting noise."""
     square = sum(float((each**2).mean()) for each in series)
     return sum(float((np.diff(each) ** 2).mean()) for each in series) / (2 * square) if square > 0 else 1.0
 

@@ -60,6 +60,7 @@ def launch(words: tuple[str, ...], log: Path, limit_s: float) -> Ended:
 
 
 def _waited(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the process ended in time."""
     try:
         process.wait(FINISH_S)
     except subprocess.TimeoutExpired:

@@ -118,11 +118,13 @@ def _levers(devices: int) -> Iterator[Part]:
 
 
 def _small(experiment: str, devices: int, settings: dict[str, Any]) -> Part:
+    """A run of one round that shows whether an experiment works."""
     common = {"mesh.devices": devices, "scaling": "strong", "batch": max(16, 4 * devices), "measure.rounds": 1}
     return _run(SMOKE, experiment, {**common, **settings}, preset="smoke")
 
 
 def _strategies(experiment: str, settings: dict[str, Any]) -> str:
+    """The strategies that take the experiment, as a setting."""
     module = discovery.load_experiment(experiment)
     config = config_lib.compose(experiment, module, discovery.load_preset("smoke"))
     with config.unlocked():
@@ -145,6 +147,7 @@ def mixed(devices: int) -> list[str]:
 
 
 def _run(stage: str, experiment: str, settings: dict[str, Any], *, preset: str = "auto") -> Part:
+    """One command of the first run."""
     flags = [f"--config.{name}={value}" for name, value in settings.items()]
     words = ("run", experiment, *([f"--preset={preset}"] if preset != "auto" else []), *flags)
     return Part(run=f"{stage}-{experiment}", stage=stage, experiment=experiment, words=words)
@@ -270,7 +273,7 @@ def evidence(part: Part, folder: Path) -> dict[str, Any]:
             continue
         about = part.experiment if part.stage != MACHINE else run.name
         for stage, items in read["items"].items():
-            results["items"] += [_json(item, stage, about, name) for item in items]
+            results["items"] += [_item_json(item, stage, about, name) for item in items]
         results["grid"] |= read.get("grid", {})
         results["records"][name] = read["records"]
     return results
@@ -280,10 +283,11 @@ def complaint(part: Part, agrees: str, found: str, why: str) -> dict[str, Any]:
     """The item for a part that did not end well as a whole."""
     expected = "The command ends without an error."
     item = Item(expected=expected, found=found, agrees=agrees, judged=int(agrees == NO), why=(why,))
-    return _json(item, part.stage, part.experiment, part.run)
+    return _item_json(item, part.stage, part.experiment, part.run)
 
 
 def _trainings(stage: str, path: Path) -> dict[str, Any]:
+    """What the records of steps say about the expectations of a stage."""
     run = RunFolder(path)
     rows = run_rows.analyse(points.load(run), config=run.config(), spread=bootstrap.read_spread(run.path))
     items = {SMOKE: expectations.of_training(rows)}  # correctness is shown in one place, whatever part ran the program
@@ -292,10 +296,11 @@ def _trainings(stage: str, path: Path) -> dict[str, Any]:
     if stage == PROFILE:
         items[PROFILE] = [expectations.of_profile(rows)]
     grid = expectations.grid(rows) if stage == SMOKE else {}
-    return {"items": items, "grid": grid, "records": _records(run.records())}
+    return {"items": items, "grid": grid, "records": _sent_records(run.records())}
 
 
 def _cases(path: Path) -> dict[str, Any]:
+    """What the records of cases say about the machine."""
     run = RunFolder(path)
     manifest = run.manifest()
     rows = run_rows.analyse(
@@ -304,14 +309,14 @@ def _cases(path: Path) -> dict[str, Any]:
     items = expectations.of_cases(rows)
     if manifest["plan"].get("view") == "matmul":
         items.append(expectations.of_peak(rows, manifest))
-    return {"items": {MACHINE: items}, "records": _records(run.records())}
+    return {"items": {MACHINE: items}, "records": _sent_records(run.records())}
 
 
-def _records(records: Iterable[Any]) -> list[dict[str, Any]]:
+def _sent_records(records: Iterable[Any]) -> list[dict[str, Any]]:
     return [to_json(record) for record in records if isinstance(record, _SENT)]
 
 
-def _json(item: Item, stage: str, about: str, run: str) -> dict[str, Any]:
+def _item_json(item: Item, stage: str, about: str, run: str) -> dict[str, Any]:
     return {"stage": stage, "about": about, "run": run, **dataclasses.asdict(item), "why": list(item.why)}
 
 

@@ -161,6 +161,7 @@ def expectations(items: Sequence[Item]) -> Table:
 
 
 def _found(group: Sequence[Item]) -> str:
+    """What was found for one expectation, over all runs that it concerns."""
     if len(group) == 1:
         return ". ".join(filter(None, (group[0]["found"], group[0]["detail"], why(group[0]))))
     if group[0]["agrees"] == YES:

@@ -21,6 +21,7 @@ from jaxbench.cases import placement
 from jaxbench.cases.case_bench import build_cases, makes_calls
 from jaxbench.catalog import targets
 from jaxbench.catalog.targets import Target
+from jaxbench.core.point import Point
 from jaxbench.core.schema import OWN, CompiledRecord, FailureRecord
 from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
 from jaxbench.errors import UserError
@@ -59,7 +60,7 @@ def run(
     folder = RunFolder.begin(workdir, {**config_lib.plain(config), "target": text})
     try:
         if not (folder.path / MANIFEST).exists():
-            write_manifest(folder.path, _manifest(config, target, points))
+            write_manifest(folder.path, _compiled_manifest(config, target, points))
         if keep:
             (folder.path / "compiled").mkdir(exist_ok=True)
         # What a compiler has refused it would refuse again, so a failed point is done, too.
@@ -93,13 +94,14 @@ def text_file(workdir: Path, point: str) -> Path:
     return workdir / "compiled" / f"{re.sub('[^A-Za-z0-9=.,-]+', '_', point)}.hlo.gz"  # names of points have slashes
 
 
-def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[plan.Placed]:
+def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[Point]:
+    """The points that a target can compile. Raises UserError if there are none."""
     machine = cast(Machine, target.machine())
     if config.get("measures") == "cases":
         cases = build_cases(config, experiment)
         placed, _ = placement.place(cases, config_lib.parse_cases(config), machine)
         calls = {case.key for case in cases.cases if makes_calls(case)}
-        points = [point for point in placed if point.platform == target.platform and point.case not in calls]
+        points = [point for point in placed if point.platform == target.platform and point.key not in calls]
         if not points:
             raise UserError(f"'{experiment}' has nothing to compile: it has only copies and calls; leave out --target.")
         return points
@@ -112,12 +114,12 @@ def _points(experiment: str, config: ConfigDict, target: Target) -> Sequence[pla
     return plan.make(settings, machine)
 
 
-def _devices(point: plan.Placed) -> int:
+def _devices(point: Point) -> int:
     """The device count of the process that must compile the point."""
-    return point.worker()[1].devices
+    return plan.worker_of(point)[1].devices
 
 
-def _manifest(config: ConfigDict, target: Target, points: Sequence[plan.Placed]) -> dict[str, Any]:
+def _compiled_manifest(config: ConfigDict, target: Target, points: Sequence[Point]) -> dict[str, Any]:
     return {
         **target.machine(),
         "target": target.text,
@@ -135,7 +137,7 @@ def _manifest(config: ConfigDict, target: Target, points: Sequence[plan.Placed])
 def _compile(
     folder: RunFolder,
     setup: Setup,
-    points: Sequence[plan.Placed],
+    points: Sequence[Point],
     progress: SweepProgress,
     options: Mapping[str, object],
     limit_s: float,

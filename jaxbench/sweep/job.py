@@ -17,12 +17,13 @@ from typing import Any, Protocol
 
 from jaxbench.catalog.allocators import SYSTEM
 from jaxbench.config import counts
+from jaxbench.core.point import Point
 from jaxbench.core.schema import Record, RoundRecord
 from jaxbench.core.store import RunFolder, write_manifest
 from jaxbench.machine.program_cache import ProgramCache
 from jaxbench.processes.launch import Followers
 from jaxbench.records.manifest import LookEntry, Plan
-from jaxbench.sweep.plan import Placed
+from jaxbench.sweep.plan import worker_of
 
 
 class Looked(Protocol):
@@ -48,34 +49,34 @@ class Automatic:
     look: Look
 
     @property
-    def _plan(self) -> Plan:
+    def _recorded_plan(self) -> Plan:
         return self.run.manifest()["plan"]
 
     @property
     def ended(self) -> str:
-        return str(self._plan["auto"]["ended"])
+        return str(self._recorded_plan["auto"]["ended"])
 
     @property
     def budget_s(self) -> float:
-        return float(self._plan["auto"]["budget_s"])
+        return float(self._recorded_plan["auto"]["budget_s"])
 
     def looked(self, records: Sequence[Record], sets: int, failed: Collection[str]) -> Looked:
         """Looks at the rounds so far. sets: the number of sets of processes that take turns.
 
         The time budget is not checked here: the sweep does this, because it knows how long the next rounds take.
         """
-        plan = self._plan
+        plan = self._recorded_plan
         return self.look({**plan, "auto": {**plan["auto"], "budget_s": math.inf}}, records, sets=sets, failed=failed)
 
     @property
     def asked(self) -> dict[str, int]:
         """The number of rounds of each point that the plan requires so far."""
-        return {point["point"]: point["rounds"] for point in self._plan["points"]}
+        return {point["point"]: point["rounds"] for point in self._recorded_plan["points"]}
 
     @property
     def spent_s(self) -> float:
         """The seconds spent on rounds until the last look."""
-        return max((float(look["spent_s"]) for look in self._plan["auto"]["looks"]), default=0.0)
+        return max((float(look["spent_s"]) for look in self._recorded_plan["auto"]["looks"]), default=0.0)
 
     def note(
         self, look: Looked, records: Sequence[Record], spent_s: float, ends: str = "", failed: Collection[str] = ()
@@ -113,7 +114,7 @@ class SweepJob:
     """
 
     run: RunFolder
-    points: Sequence[Placed]
+    points: Sequence[Point]
     config: dict[str, Any]
     experiment: str  # a name or an absolute path
     session: int  # how often this run folder was continued
@@ -142,10 +143,10 @@ class SweepJob:
         return live(self.points, self.followers)
 
 
-def live(points: Sequence[Placed], followers: Followers | None) -> bool:
+def live(points: Sequence[Point], followers: Followers | None) -> bool:
     """Whether all sets of processes may live at the same time.
 
     They may not on an accelerator, which belongs to one process, nor in a launch, because the free memory of the other
     hosts is unknown here.
     """
-    return not followers and all(point.worker()[1].platform == "cpu" for point in points)
+    return not followers and all(worker_of(point)[1].platform == "cpu" for point in points)

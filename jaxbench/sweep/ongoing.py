@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from absl import logging
 
 from jaxbench.core import schema
+from jaxbench.core.point import Point
 from jaxbench.core.schema import PointRecord, RoundRecord
 from jaxbench.errors import UserError
 from jaxbench.processes import messages
@@ -20,13 +21,13 @@ from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer
 from jaxbench.records.preparation import sentence
 from jaxbench.sweep.job import SweepJob
-from jaxbench.sweep.plan import Placed
-from jaxbench.sweep.progress import SweepProgress
+from jaxbench.sweep.progress import DOUBLE, SweepProgress
+from jaxbench.sweep.references import References
 from jaxbench.sweep.start import Start
 from jaxbench.sweep.states import Event, States
-from jaxbench.sweep.workers import References, Workers, failure_of, note_preparation
+from jaxbench.sweep.workers import Workers, failure_of, note_preparation
 
-MEASURES = ("round", "profile")  # kinds of work that are not preparation
+MEASURES = ("round", DOUBLE, "profile")  # kinds of work that are not preparation
 ABLATION_SETS = 3  # sets of processes that measure ablations: as few as show how processes differ
 
 
@@ -47,7 +48,7 @@ class OngoingSweep:
         self,
         job: SweepJob,
         progress: SweepProgress,
-        points: Sequence[Placed],
+        points: Sequence[Point],
         todo: dict[str, list[int]],
         records: Sequence[schema.Record],
     ):
@@ -99,7 +100,7 @@ class OngoingSweep:
         have to compile and warm up the ablations."""
         return not (self.is_ablation(name) and self.job.automatic and number >= ABLATION_SETS)
 
-    def points_of(self, number: int, names: Sequence[str]) -> list[Placed]:
+    def points_of(self, number: int, names: Sequence[str]) -> list[Point]:
         """The points that set `number` measures, so it has no processes for others."""
         return [self.points[name] for name in names if self.measures(number, name)]
 
@@ -159,7 +160,8 @@ class OngoingSweep:
             logging.warning("%s failed: %s", subject, reason)
         self._unreported.clear()
 
-    def _fail(self, workers: Workers, point: Placed, error: WorkerError) -> None:
+    def _fail(self, workers: Workers, point: Point, error: WorkerError) -> None:
+        """Records that a point cannot be measured. Raises UserError if no other point can be either."""
         if error.stage == "model":  # the model itself cannot be built: no point can be measured
             raise UserError(str(error)) from error
         if not error.unsupported:  # the report shows these once per strategy

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from jaxbench import parallel
+from jaxbench.cases.placement import mesh_devices
 from jaxbench.config import Settings
+from jaxbench.core.point import Point
 from jaxbench.core.schema import OWN
 from jaxbench.errors import UserError
-from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, Arm, with_named_sets
-from jaxbench.measure.point import Point
+from jaxbench.levers import ACCUMULATE, BATCH, EVERY_MESH, EXECUTION, MESH, TRAININGS, Arm, with_named_sets
+from jaxbench.machine import cores
 from jaxbench.parallel import axes
 from jaxbench.processes.counts import device_counts, process_counts
-from jaxbench.processes.gpu_sharing import memory_share, require_sharable
-from jaxbench.processes.messages import Fields, Setup
+from jaxbench.processes.gpu_sharing import memory_share, require_sharable, sharing_of
+from jaxbench.processes.messages import KEEP_MEMORY, Setup
 from jaxbench.records.manifest import Machine
 
 # Devices that share cores show that a program is correct, but nothing about its speed. So they are measured last, with
@@ -30,30 +31,7 @@ UNFUSED = (
 )
 
 
-class Placed(Protocol):
-    """What the sweep must know of a point: the interface of `Point` and of a case's `Placement`."""
-
-    @property
-    def point(self) -> str: ...
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def devices(self) -> int: ...
-
-    @property
-    def oversubscribed(self) -> bool: ...
-
-    @property
-    def processes(self) -> int: ...
-
-    def to_json(self) -> Fields: ...
-
-    def worker(self) -> tuple[str, Setup]: ...
-
-
-def rounds_of(point: Placed, rounds: int) -> int:
+def rounds_of(point: Point, rounds: int) -> int:
     """The number of rounds in which a point is measured. rounds: that of the run."""
     return min(rounds, OVERSUBSCRIBED_ROUNDS) if point.oversubscribed else rounds
 
@@ -147,11 +125,61 @@ def divisible(settings: Settings, counts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(n for n in counts if all(batch % n == 0 for batch in batches))
 
 
-def groups(points: Sequence[Placed]) -> dict[str, tuple[list[str], Setup]]:
+def worker_of(point: Point) -> tuple[str, Setup]:
+    """(the name of the process that measures a point, the setup of that process).
+
+    A CPU process keeps one device count, pinned to the same number of cores. An accelerator belongs to one process at a
+    time, so one worker measures every count on a part of the devices. Trainings that share devices have separate
+    processes.
+    """
+    return _worker_of_case(point) if point.of_case else _worker_of_step(point)
+
+
+def _worker_of_step(point: Point) -> tuple[str, Setup]:
+    suffix, environment = sharing_of(point.levers, point.memory_share)
+    setup = Setup(
+        platform=point.platform,
+        devices=point.devices,
+        processes=point.processes,
+        trainings=TRAININGS.of(point.levers).at_once,
+        environment=environment,
+    )
+    if point.strategy == OWN and point.platform == "gpu" and point.processes == 1:
+        return f"gpu{point.devices}", replace(setup, environment=cores.first_gpus(point.devices))
+    if point.platform != "cpu":
+        return point.platform + suffix, setup
+    if point.part_of > point.devices:  # the program is built for all n devices, and one of them runs, on one core
+        one_core = Setup(platform="cpu", devices=point.part_of, cores=1, environment=KEEP_MEMORY)
+        return f"cpu1of{point.part_of}", one_core
+    if point.apart:
+        return f"cpu{point.devices}x{setup.trainings}", replace(setup, environment=KEEP_MEMORY, own_cores=True)
+    name = f"cpu{point.devices}" + (f"-{point.processes}processes" if point.processes > 1 else suffix)
+    return name, replace(setup, environment=KEEP_MEMORY)
+
+
+def _worker_of_case(point: Point) -> tuple[str, Setup]:
+    count = mesh_devices(point)
+    if point.family == "transfer":
+        ends = [end for end in (point.source, point.target) if end != "host"]
+        count = max(int(end.split(":")[1]) for end in ends) + 1  # JAX numbers devices from 0
+    setup = Setup(platform=point.platform, devices=count, processes=point.processes, environment=KEEP_MEMORY)
+    if point.platform != "cpu":
+        return point.platform, setup
+    if point.family == "kernel":
+        return f"cpu-cores{point.cores}", replace(setup, devices=1, cores=point.cores or 0)
+    if point.family == "transfer":
+        return "cpu-transfer", setup
+    name = f"cpu{count}" + (f"-{point.processes}processes" if point.processes > 1 else "")
+    # Calls of a collective return nothing that the host could wait for, so it runs far ahead of them. Then XLA's pool
+    # needs two threads for each device (`core.clock.RUN_AHEAD`).
+    return name, replace(setup, environment={**KEEP_MEMORY, "NPROC": str(2 * count)})
+
+
+def groups(points: Sequence[Point]) -> dict[str, tuple[list[str], Setup]]:
     """By name of a worker process: (ids of the points that it measures, a setup that is large enough for all)."""
     workers: dict[str, tuple[list[str], Setup]] = {}
     for point in points:
-        name, setup = point.worker()
+        name, setup = worker_of(point)
         ids, largest = workers.get(name, ([], setup))
         devices, processes = max(largest.devices, setup.devices), max(largest.processes, setup.processes)
         workers[name] = [*ids, point.point], replace(largest, devices=devices, processes=processes)

@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from jaxbench.core.schema import PointRecord
 from jaxbench.levers import INPUT
 from jaxbench.measure import memory
-from jaxbench.measure.point import Point
 from jaxbench.processes import messages
 from jaxbench.sweep.ongoing import OngoingSweep
-from jaxbench.sweep.progress import AGAIN, PACE
+from jaxbench.sweep.progress import AGAIN, ALONG, PACE
 from jaxbench.sweep.states import Event, State
 from jaxbench.sweep.workers import Workers, note_workers
 
@@ -26,13 +25,20 @@ def prepare(sweep: OngoingSweep, names: Iterable[str]) -> None:
     first = sweep.sets[0]
     _check(sweep, first, [name for name in members[first] if states.of(first.number, name) is State.NEW])
     _end_sets_without_memory(sweep)
-    # All processes begin at once. Then their answers are read, one after the other.
     loads = [(each, name) for each in sweep.sets for name in members[each] if _may_load(sweep, each, name)]
-    for workers, name in loads:
-        workers.send_ahead(name, _again(sweep, name))
+    needed = bytes_at_once(sweep.checked, {(workers.name(name), name) for workers, name in loads})
+    at_once = needed <= memory.available()
+    leader = loads[0][0].name(loads[0][1]) if loads else ""
+    kinds = [ALONG[AGAIN] if at_once and workers.name(name) != leader else AGAIN for workers, name in loads]
+    for kind, (_, name) in zip(kinds, loads, strict=True):
+        sweep.progress.expect(kind, [name])
+    if at_once:
+        # All processes begin at once. Then their answers are read, one after the other.
+        for workers, name in loads:
+            workers.send_ahead(name, _again(sweep, name))
     for workers in sweep.sets:
-        for name in [name for each, name in loads if each is workers]:
-            _load(sweep, workers, name)
+        for kind, name in [(kind, name) for kind, (each, name) in zip(kinds, loads, strict=True) if each is workers]:
+            _load(sweep, workers, name, kind)
         for name in members[workers]:
             make_ready(sweep, workers, name)
     note_workers(sweep.job.run, sweep.sets, sweep.start.preparation())
@@ -61,10 +67,13 @@ def _check(sweep: OngoingSweep, workers: Workers, names: Sequence[str]) -> None:
         if name not in together:
             _compile_and_check(sweep, workers, name, _new(sweep, name))
     requests = {name: _new(sweep, name, paced=False) for name in together}
+    along = [name for name in together if workers.name(name) != workers.name(together[0])]
+    sweep.progress.recast("prepare", ALONG["prepare"], along)
     for name, request in requests.items():
         workers.send_ahead(name, request)
     for name, request in requests.items():
-        _compile_and_check(sweep, workers, name, request)
+        kind = ALONG["prepare"] if name in along else "prepare"
+        _compile_and_check(sweep, workers, name, request, kind)
     for name in names:
         # The process of a point that failed has died, and with it the other points that it had prepared.
         if _may_load(sweep, workers, name):
@@ -76,7 +85,7 @@ def _check(sweep: OngoingSweep, workers: Workers, names: Sequence[str]) -> None:
 def _paced_alone(sweep: OngoingSweep, name: str) -> bool:
     """Whether its block length is found after it is prepared."""
     point = sweep.points[name]
-    return isinstance(point, Point) and (point.oversubscribed or INPUT.of(point.levers).kind == "device")
+    return not point.of_case and (point.oversubscribed or INPUT.of(point.levers).kind == "device")
 
 
 def _pace(sweep: OngoingSweep, workers: Workers, name: str) -> None:
@@ -88,6 +97,20 @@ def _pace(sweep: OngoingSweep, workers: Workers, name: str) -> None:
     answer = sweep.attempt(workers, PACE, name, f"time {point.text}", messages.Pace(point=name))
     if answer is not None:
         sweep.steps[name] = answer.steps
+
+
+def bytes_at_once(checked: Mapping[str, PointRecord], loads: Iterable[tuple[str, str]]) -> float:
+    """Host memory for all processes that load at the same time: each runs a block of one of its points.
+
+    checked: compile reports by point. loads: (process, point). The memory of an accelerator is not the host's.
+    """
+    largest: dict[str, float] = {}
+    for process, name in loads:
+        record = checked[name]
+        if record.platform == "cpu":
+            needed = record.devices * float(record.compile_report.peak_bytes or 0)
+            largest[process] = max(largest.get(process, 0.0), needed)
+    return sum(largest.values())
 
 
 def _end_sets_without_memory(sweep: OngoingSweep) -> None:
@@ -114,9 +137,10 @@ def _again(sweep: OngoingSweep, name: str) -> messages.PrepareAgain:
     return messages.PrepareAgain(point=point, program_sha256=sha256, steps=steps, reference=reference)
 
 
-def _load(sweep: OngoingSweep, workers: Workers, name: str) -> None:
-    text = f"load {sweep.points[name].text} in set {workers.number + 1}"
-    answer = sweep.attempt(workers, AGAIN, name, text, _again(sweep, name))
+def _load(sweep: OngoingSweep, workers: Workers, name: str, kind: str = AGAIN) -> None:
+    """Loads a program that another group has checked, and records whether this group made the same."""
+    text = f"load {sweep.points[name].text} in group {workers.number + 1}"
+    answer = sweep.attempt(workers, kind, name, text, _again(sweep, name))
     if answer is None:
         return
     if answer.same:
@@ -126,8 +150,10 @@ def _load(sweep: OngoingSweep, workers: Workers, name: str) -> None:
     sweep.states.happened(Event.LOAD if answer.same else Event.DIFFER, workers.number, name)
 
 
-def _compile_and_check(sweep: OngoingSweep, workers: Workers, name: str, request: messages.Prepare) -> None:
-    answer = sweep.attempt(workers, "prepare", name, f"compile and check {sweep.points[name].text}", request)
+def _compile_and_check(
+    sweep: OngoingSweep, workers: Workers, name: str, request: messages.Prepare, kind: str = "prepare"
+) -> None:
+    answer = sweep.attempt(workers, kind, name, f"compile and check {sweep.points[name].text}", request)
     if answer is None:
         return
     record = sweep.append(answer)

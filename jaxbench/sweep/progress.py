@@ -25,13 +25,18 @@ from rich.table import Table
 from rich.text import Text
 
 from jaxbench.core.schema import RoundRecord
-from jaxbench.digits import digits
+from jaxbench.digits import counted, digits
 
 AGAIN = "prepare again"  # a point that another process has checked
+# The same two in a process that works at the same time as another: done soon after that one, however long that took.
+ALONG = {"prepare": "prepare along", AGAIN: "prepare again along"}
+DOUBLE = "double round"  # with blocks of twice the length, too
+OTHER_ROUND = {"round": DOUBLE, DOUBLE: "round"}
+PREPARES = ("prepare", ALONG["prepare"])
 PACE = "pace"  # find the block length of a point that was prepared at the same time as others
 
 # First guesses, seconds; replaced by measured times.
-GUESS_S = {"prepare": 5.0, AGAIN: 2.0, PACE: 0.5, "round": 0.6, "profile": 5.0}
+GUESS_S = {"prepare": 5.0, AGAIN: 2.0, PACE: 0.5, "round": 0.6, "profile": 5.0, **dict.fromkeys(ALONG.values(), 0.0)}
 
 SILENT_S = 25.0  # CI services end jobs that print nothing for minutes; jaxbench prints a line every 30 s
 
@@ -93,10 +98,10 @@ class ProgressLine:
 
     def __enter__(self) -> Self:
         self._bar.start()
-        self._alive.enter_context(heartbeat(self._console, self._status))
+        self._alive.enter_context(heartbeat(self._console, self._status_line))
         return self
 
-    def _status(self) -> str:
+    def _status_line(self) -> str:
         task = self._bar.tasks[0]
         done = f"{task.description}: {task.completed:.0f} of {task.total or 0:.0f} done"
         return ", ".join(filter(None, (done, task.fields["left"])))  # before the first task, nobody knows what is left
@@ -150,7 +155,7 @@ class SweepProgress(ProgressLine):
     ):
         """tasks: (kind, point) of all tasks. measured: the earlier rounds of a run that is continued. round_s: the
         guess for a round, before the first."""
-        self._guess_s = GUESS_S | {"round": round_s}
+        self._guess_s = GUESS_S | {"round": round_s, DOUBLE: 2 * round_s}
         self._so_far = SoFar()
         for record in measured:
             self._so_far.measured(record)
@@ -168,12 +173,25 @@ class SweepProgress(ProgressLine):
 
     def begin(self, kind: str, point: str, text: str) -> None:
         """Begins a task. A task that was not expected, such as a repetition, is added."""
+        if (kind, point) not in self._left and kind in OTHER_ROUND:  # a group of processes ended early
+            self.recast(OTHER_ROUND[kind], kind, [point])
         if (kind, point) not in self._left:
             self._left.append((kind, point))
             self._bar.update(self._task, total=(self._bar.tasks[0].total or 0) + 1)
         self._begun = time.monotonic()
-        prepares = kind not in ("round", "profile") and self.preparation
+        prepares = kind not in ("round", DOUBLE, "profile") and self.preparation
         self.show(f"{text} ({self.preparation})" if prepares else text)
+
+    def expect(self, kind: str, points: Sequence[str]) -> None:
+        """Adds tasks that were not known at the start, before they begin."""
+        self._left += [(kind, point) for point in points]
+        self._bar.update(self._task, total=(self._bar.tasks[0].total or 0) + len(points))
+
+    def recast(self, kind: str, instead: str, points: Iterable[str]) -> None:
+        """Makes an expected task of each of these points one of another kind, because it takes another time."""
+        for task in [(kind, point) for point in points]:
+            if task in self._left:
+                self._left[self._left.index(task)] = (instead, task[1])
 
     def above(self) -> Iterable[RenderableType]:
         """The table of the points so far, as many as fit."""
@@ -187,11 +205,11 @@ class SweepProgress(ProgressLine):
     def end(self, kind: str, point: str) -> None:
         seconds = self._seen[kind, point] = time.monotonic() - self._begun
         self._left.remove((kind, point))
-        if kind == "prepare":
+        if kind in PREPARES:
             self._so_far.prepared(point)
             many = len({name for _, name in (*self._seen, *self._left)}) > MANY
             name = group_of(point) if many else point
-            if not many or all(kind != "prepare" or group_of(other) != name for kind, other in self._left):
+            if not many or all(kind not in PREPARES or group_of(other) != name for kind, other in self._left):
                 took = "" if many else f" in {format_s(seconds)}"
                 self.say(f"{name}: prepared{took}, about {format_s(self.left_s())} left", terminal=False)
         self.advance()
@@ -269,18 +287,16 @@ class SoFar:
         return table
 
     def sentences(self) -> list[str]:
-        """One sentence for each measured point or, if there are more than MANY, one for each group."""
-        lines, measured = [], [point for point, rounds in self.rounds.items() if rounds]
+        """One sentence for each measured point or, if there are more than MANY, one for each group.
+
+        Their times stand in the report's table, which follows: it leaves out disturbed rounds, so its numbers differ
+        from those of all rounds.
+        """
+        measured = [point for point, rounds in self.rounds.items() if rounds]
         if len(self.rounds) > MANY:
-            for group, points in itertools.groupby(sorted(measured, key=group_of), group_of):
-                ordered = sorted(points, key=lambda point: statistics.median(self.rounds[point]))
-                low, high = (self._cells(ordered[at])[1] for at in (0, -1))
-                lines.append(f"{group}: {len(ordered)} points, {low} to {high} per step")
-            return lines
-        for point in measured:
-            count, median, between = self._cells(point)
-            lines.append(f"{point}: {median} per step {between} in {count} round{'' if count == '1' else 's'}")
-        return lines
+            groups = itertools.groupby(sorted(measured, key=group_of), group_of)
+            return [f"{group}: {counted(len(list(points)), 'point')} measured" for group, points in groups]
+        return [f"{point}: measured in {counted(len(self.rounds[point]), 'round')}" for point in measured]
 
     def _cells(self, point: str) -> tuple[str, str, str]:
         """(the number of rounds, their median, its confidence interval in the same unit)."""

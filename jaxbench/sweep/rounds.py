@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from jaxbench.core.schema import RoundRecord
 from jaxbench.errors import of_kind
-from jaxbench.measure.point import Point
 from jaxbench.processes import messages
 from jaxbench.sweep.job import Automatic
 from jaxbench.sweep.ongoing import OngoingSweep
 from jaxbench.sweep.preparation import make_ready, prepare
+from jaxbench.sweep.progress import DOUBLE
 from jaxbench.sweep.states import Event
 from jaxbench.sweep.workers import Workers
 
@@ -35,6 +37,7 @@ def fixed(sweep: OngoingSweep, names: list[str], wave: list[int], at: int, waves
     every = max(1, min(DOUBLE_EVERY, total // FEW))  # at least FEW rounds have the second clock
     one_by_one = total < FEW and len(wave) == waves == 1
     for some in [[name] for name in names] if one_by_one else [names]:
+        _expect_double(sweep, some, numbers, every)
         prepare(sweep, some)
         if not one_by_one:  # else at the end, so that a reason that many points share is reported once
             sweep.report_failures()
@@ -42,6 +45,15 @@ def fixed(sweep: OngoingSweep, names: list[str], wave: list[int], at: int, waves
             visited = [name for name in some if number in sweep.todo[name]]
             workers, last = sweep.sets[i % len(sweep.sets)], i >= len(numbers) - len(sweep.sets)
             one(sweep, workers, number, visited, every=every, last=last)
+
+
+def _expect_double(sweep: OngoingSweep, names: Sequence[str], numbers: Sequence[int], every: int) -> None:
+    """Tells the display which rounds have the second clock: they time three times as many steps."""
+    for name in names:
+        if not sweep.points[name].oversubscribed:
+            sets = Counter(i % len(sweep.sets) for i, number in enumerate(numbers) if number in sweep.todo[name])
+            doubles = sum(math.ceil(visits / every) for visits in sets.values())
+            sweep.progress.recast("round", DOUBLE, [name] * doubles)
 
 
 def automatic(sweep: OngoingSweep, auto: Automatic, names: list[str], share: float, *, last: bool) -> bool:
@@ -116,6 +128,7 @@ def _guess_s(sweep: OngoingSweep, names: Sequence[str]) -> float:
 
 
 def _visit(sweep: OngoingSweep, workers: Workers, name: str, number: int, *, every: int, last: bool) -> None:
+    """Measures one round of a point, with the second clock if it is due."""
     point = sweep.points[name]
     if not make_ready(sweep, workers, name):  # its process may have died with another point
         return
@@ -127,12 +140,13 @@ def _visit(sweep: OngoingSweep, workers: Workers, name: str, number: int, *, eve
         double = due and not (workers.number and sweep.is_ablation(name))
     else:
         double = visit % every == 0
-    trains = isinstance(point, Point)
+    trains = not point.of_case
     steps = sweep.steps.get(name) if trains else None  # blocks of other lengths are not comparable
     double = double and not point.oversubscribed
     request = messages.Round(point=name, round=number, double=double, steps=steps, last=last and trains)
     sweep.visits[workers.number, name] += 1
-    answer = sweep.attempt(workers, "round", name, f"round {number + 1}: {point.text}", request)
+    kind = DOUBLE if double and not sweep.job.automatic else "round"
+    answer = sweep.attempt(workers, kind, name, f"round {number + 1}: {point.text}", request)
     if answer is not None:
         record = of_kind(RoundRecord, sweep.append(answer))
         sweep.steps[name] = record.steps

@@ -27,13 +27,13 @@ from jaxbench import discovery, features, levers, parallel
 from jaxbench.cases import placement
 from jaxbench.cases.case_bench import build_cases
 from jaxbench.config import CaseSettings, Settings
+from jaxbench.core.point import Point
 from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
 from jaxbench.errors import UserError
 from jaxbench.hlo.out_of_memory import needed_bytes
 from jaxbench.machine import cores, lock, start
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.measure.arm import build_workload, inspected
-from jaxbench.measure.point import Point
 from jaxbench.processes import launch
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.counts import device_counts
@@ -42,12 +42,13 @@ from jaxbench.processes.messages import Compile, Fields
 from jaxbench.records import identity
 from jaxbench.records.documents import JsonObject
 from jaxbench.records.manifest import Machine, Manifest, Plan, PlannedPoint, Session
-from jaxbench.sweep import plan, studies, sweep
+from jaxbench.sweep import ablations, generation, plan, studies, sweep
 from jaxbench.sweep.job import Automatic, Look, SweepJob, live
 from jaxbench.sweep.progress import AGAIN, GUESS_S, format_s, heartbeat, working
+from jaxbench.sweep.references import References
 from jaxbench.sweep.start import programs_of
 from jaxbench.sweep.studies import Study, limit
-from jaxbench.sweep.workers import References, Workers
+from jaxbench.sweep.workers import Workers
 
 # A run folder belongs to one machine and one set of software. Continuing it with others would mix two results.
 SAME_SOFTWARE = ("python", "environment", "versions")
@@ -63,7 +64,7 @@ class Asked:
 
     settings: Settings | CaseSettings
     machine: Machine
-    points: Sequence[plan.Placed]
+    points: Sequence[Point]
     notes: list[str]
     facts: Plan  # further fields of the manifest's plan
     live: bool  # all sets of processes live at the same time
@@ -96,13 +97,12 @@ def ask(experiment: str, config: ConfigDict, console: Console, followers: Follow
     config_lib.choose_batch(config, machine["platform"])
     settings = dataclasses.replace(settings, batch=config.batch)
     measures = str(config.get("measures", ""))
-    planned = (feature.points(settings, machine, measures) for feature in features.providing("run_points"))
-    if (own := next(filter(None, planned), None)) is not None:
-        points, left_out = own
+    if measures == generation.MEASURES:
+        points, left_out = generation.points(settings, machine)
         facts = Plan(measures=measures, swept=list(settings.swept), left_out=left_out)
         return Asked(settings, machine, points, left_out, facts, live(points, followers))
     points = plan.make(settings, machine)
-    points += [more for feature in features.providing("points") for more in feature.points(settings, points)]
+    points += ablations.points(settings, points)
     missing = sorted(set(device_counts(settings, machine)) - {point.devices for point in points})
     counts = ", ".join(map(str, missing))
     notes = [f"Left out: {counts} devices: a batch of {settings.batch} does not divide over them."] if missing else []
@@ -168,7 +168,7 @@ def run(
             console.print(note, style="yellow", highlight=False, soft_wrap=True)
         if isinstance(asked.settings, Settings):
             study = Study(
-                points=cast(Sequence[Point], asked.points),
+                points=asked.points,
                 experiment=job.experiment,
                 config=job.config,
                 limit=limit(asked.settings.search_bytes, asked.machine),
@@ -217,7 +217,7 @@ def dry_run(experiment: str, config: ConfigDict, console: Console, followers: Fo
 
 
 def _dry_point(
-    point: plan.Placed, workers: Workers, asked: Asked, *, every: bool, told: Fields | None = None
+    point: Point, workers: Workers, asked: Asked, *, every: bool, told: Fields | None = None
 ) -> tuple[list[str], float | None]:
     """(the cells of a point's row, a guess of its seconds on a CPU; None if it would fail).
 

@@ -17,7 +17,7 @@ from jaxbench.records.manifest import Machine, Preparation
 from jaxbench.records.preparation import Ledger
 from jaxbench.sweep.job import SweepJob
 
-FOLDER = "compiled"  # of a run with no lasting cache: the sets of a CPU share it until the run ends
+FOLDER = "compiled"  # of a run with no lasting cache, until it ends: the sets of a CPU share it
 ASKED = "Compiled programs are not kept, because --config.measure.compile=fresh asks for new ones."
 
 
@@ -37,13 +37,16 @@ class Start:
     def variables(self, number: int) -> dict[str, str]:
         """The variables that say where the processes of a set keep compiled programs. Raises OSError."""
         if self._job.programs is None:
-            return program_cache.variables(self._folder.resolve() if self._job.live else None)
+            folder = self._compiled_folder.resolve() if self._job.live else None
+            if folder is not None and self._job.not_kept == ASKED:  # each set compiles, and its own processes share
+                folder = folder / f"set{number}"
+            return program_cache.variables(folder)
         part = self._job.programs.begin(number)
         self._parts.add(part)
         return program_cache.variables(part)
 
     @property
-    def _folder(self) -> Path:
+    def _compiled_folder(self) -> Path:
         return self._job.run.path / FOLDER
 
     def spend(self, number: int) -> Spend:
@@ -60,7 +63,7 @@ class Start:
 
         Returns a sentence if a program was lost.
         """
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self._compiled_folder, ignore_errors=True)
         if self._job.programs is None:
             return ""
         cut_off = sum(program_cache.seal(part) for part in self._parts)

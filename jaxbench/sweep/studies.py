@@ -21,11 +21,12 @@ from typing import Any
 
 from rich.console import Console
 
+from jaxbench.core.point import Point
 from jaxbench.core.store import write_json
+from jaxbench.digits import counted
 from jaxbench.errors import UserError, present
 from jaxbench.hlo.out_of_memory import needed_bytes
 from jaxbench.levers import ACCUMULATE
-from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Compile, Fields, Ran, RunWithin
 from jaxbench.records.documents import plain
@@ -42,10 +43,10 @@ from jaxbench.records.studies import (
     Search,
     TriedBatch,
 )
+from jaxbench.sweep.plan import worker_of
 from jaxbench.sweep.progress import working
 
 LENGTH = "context"  # the field of config.model with the number of positions of a sequence
-SHARPNESS = 8  # the longest sequence is exact to this part of itself
 DEPTH = "layers"  # the field of config.model with the number of identical blocks
 MAX_PROOFS = 16  # processes; each starts JAX and compiles a step
 # One arena, and every array mapped separately and returned at once, so that resident memory is that of the arrays.
@@ -101,7 +102,7 @@ class Study:
 
     def worker(self, name: str, point: Point, environment: dict[str, str] | None = None) -> Worker:
         """A process for `point`. name: of the study, for the log. environment: replaces that of the point."""
-        setup = dataclasses.replace(point.worker()[1], experiment=self.experiment, config=self.config, worker=name)
+        setup = dataclasses.replace(worker_of(point)[1], experiment=self.experiment, config=self.config, worker=name)
         if environment is not None:
             setup = dataclasses.replace(setup, environment=environment)
         return Worker(setup, self.folder / "logs" / f"{name}.log")
@@ -206,7 +207,7 @@ class _LargestBatch:
         worker = self.study.worker("max_batch", self.point, EXACT_MEMORY)
 
         def peak_bytes(batch: int) -> int:
-            self.compiled[batch] = compiled(self._of(batch))
+            self.compiled[batch] = compiled(self._fields_with_batch(batch))
             return self.compiled[batch].peak_bytes
 
         status = working(self.study.console, "searching the largest batch: compiling")
@@ -258,7 +259,7 @@ class _LargestBatch:
         # A new process for each batch: the limit holds for the rest of a process's life, and memory may end it.
         worker = self.study.worker("max_batch", self.point, EXACT_MEMORY)
         try:
-            answer = worker.ask(RunWithin(point=self._of(batch), limit_bytes=self.limit.bytes))
+            answer = worker.ask(RunWithin(point=self._fields_with_batch(batch), limit_bytes=self.limit.bytes))
             reason, peak_bytes, measured_bytes = self._above(answer), answer.peak_bytes, answer.measured_bytes
         except WorkerError as error:
             known = self.compiled.get(batch)
@@ -278,7 +279,7 @@ class _LargestBatch:
             return ""
         return f"it ran and used {used:,} bytes ({how}), more than the limit of {self.limit.bytes:,}"
 
-    def _of(self, batch: int) -> Fields:
+    def _fields_with_batch(self, batch: int) -> Fields:
         return {**dataclasses.asdict(self.point), "global_batch": batch, "point": f"search/{batch}"}
 
 
@@ -286,37 +287,49 @@ def max_sequence(study: Study) -> Longest:
     """The longest sequence that fits the memory of a device, by device count, from compiling alone.
 
     A length fits if the memory of the compiled step (`peak_bytes`) is within the limit. It does not fit if the compiler
-    runs out of memory. The answer is exact to an eighth of the length. Raises UserError if the model has no
-    sequences, or the length in the config does not fit.
+    runs out of memory. The answer is exact to one part in ``config.search_sharpness``. Raises UserError if the model
+    has no sequences, or the length in the config does not fit.
     """
     if not study.config["model"].get(LENGTH):
         raise UserError(f"--config.search=context: this model has no config.model.{LENGTH} of its own; gpt has.")
     by_devices = {point.devices: point for point in reversed(study.points)}  # the first of each
-    rows = tuple(_longest(study, by_devices[devices]) for devices in sorted(by_devices))
-    return Longest(limit_bytes=study.limit.bytes, limit_source=study.limit.source, rows=rows)
+    rows: list[LongestOn] = []
+    for devices in sorted(by_devices):
+        rows.append(_longest(study, by_devices[devices], fewer=rows[-1].longest if rows else 0))
+    return Longest(
+        limit_bytes=study.limit.bytes,
+        limit_source=study.limit.source,
+        sharpness=int(study.config["search_sharpness"]),
+        rows=tuple(rows),
+    )
 
 
-def _longest(study: Study, point: Point) -> LongestOn:
-    """The search on one device count."""
+def _longest(study: Study, point: Point, *, fewer: int) -> LongestOn:
+    """The search on one device count. fewer: the longest sequence on fewer devices, where the search begins."""
     tried: dict[int, int] = {}
 
+    @functools.cache
     def peak_bytes(length: int) -> int:
         # The model is a part of a process's setup, so each length has a process.
         worker = study.with_model(**{LENGTH: length}).worker("max_sequence", point)
         with study.compiling(f"the step of {length} positions", worker) as compiled:
             memory = compiled(point.to_json())
         if length == shortest:
-            what = f"a sequence of {length} on {point.devices} device{'s' if point.devices > 1 else ''}"
+            what = f"a sequence of {length} on {counted(point.devices, 'device')}"
             study.require_fits(what, memory, f"use a smaller --config.model.{LENGTH}")
         return tried.setdefault(length, memory.peak_bytes)
 
-    shortest = study.config["model"][LENGTH]
-    with working(study.console, f"searching the longest sequence on {point.devices} devices: compiling"):
+    shortest = first = study.config["model"][LENGTH]
+    while 2 * first <= fewer:  # a power of two times the shortest, which divides over the devices as that does
+        first *= 2
+    with working(study.console, f"searching the longest sequence on {counted(point.devices, 'device')}: compiling"):
+        if peak_bytes(first) > study.limit.bytes:
+            first = shortest
         longest = largest_within(
             peak_bytes,
             study.limit.bytes,
-            first=shortest,
-            step=lambda length: max(2 * point.devices, length // SHARPNESS),
+            first=first,
+            step=lambda length: max(2 * point.devices, length // study.config["search_sharpness"]),
         )
     return LongestOn(devices=point.devices, longest=longest, tried=tuple(sorted(tried.items())))
 

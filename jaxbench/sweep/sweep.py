@@ -14,11 +14,12 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 
 from jaxbench.core import schema
+from jaxbench.core.point import Point
 from jaxbench.core.schema import RoundRecord
 from jaxbench.sweep import rounds
 from jaxbench.sweep.job import Automatic, SweepJob
 from jaxbench.sweep.ongoing import OngoingSweep
-from jaxbench.sweep.plan import Placed, rounds_of
+from jaxbench.sweep.plan import rounds_of
 from jaxbench.sweep.preparation import prepare
 from jaxbench.sweep.progress import SweepProgress
 from jaxbench.sweep.start import Start
@@ -27,7 +28,7 @@ from jaxbench.sweep.workers import affordable, note_preparation, processes_of
 MESSAGES_S = 0.02  # a round's request and answer
 
 
-def missing_rounds(records: list[schema.Record], points: Sequence[Placed], rounds: int) -> dict[str, list[int]]:
+def missing_rounds(records: list[schema.Record], points: Sequence[Point], rounds: int) -> dict[str, list[int]]:
     """The missing rounds of each incomplete point. rounds: of the run. Oversubscribed points come after them."""
     measured: dict[str, set[int]] = {point.point: set() for point in points}
     for record in records:
@@ -71,6 +72,7 @@ def guess_s(blocks: int, block_s: float) -> float:
 
 
 def _measure(sweep: OngoingSweep, auto: Automatic | None) -> None:
+    """Measures all points: first those that do not share cores, then the oversubscribed ones."""
     alone = [name for name, point in sweep.points.items() if not point.oversubscribed]
     if alone:
         _undisturbed(sweep, alone, auto)
@@ -110,7 +112,7 @@ def _waves(sweep: OngoingSweep, names: Sequence[str]) -> list[list[int]]:
     sets = affordable(points, job.memory_bytes)
     if asked > 1:
         fewer = f", because no more of the {asked} fit the memory that is free" if sets < asked else ""
-        sweep.progress.say(f"{sets} sets of {processes_of(points[-1])} processes take turns{fewer}.")
+        sweep.progress.say(f"{sets} groups of {processes_of(points[-1])} processes take turns{fewer}.")
     return [[*range(sets)]]
 
 

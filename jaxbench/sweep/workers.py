@@ -10,18 +10,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from jaxbench import features
+from jaxbench.core.point import Point
 from jaxbench.core.schema import FailureRecord
 from jaxbench.core.store import RunFolder, write_manifest
 from jaxbench.machine import allocator
 from jaxbench.measure import memory
-from jaxbench.measure.point import Point
 from jaxbench.processes.client import Spend, Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
-from jaxbench.processes.messages import Answer, Fields, Request, Setup
+from jaxbench.processes.messages import Answer, Request, Setup
 from jaxbench.records.manifest import Preparation
 from jaxbench.sweep.job import SweepJob
-from jaxbench.sweep.plan import Placed, groups
+from jaxbench.sweep.plan import groups, worker_of
 
 PROCESS_BYTES = 4.2e8  # of an idle process, before it has a model
 SHARE = 0.5  # of the free memory, for all sets: the rest is for their models, which have no known size yet
@@ -44,12 +43,12 @@ def note_workers(run: RunFolder, sets: Sequence[Workers], preparation: Preparati
     write_manifest(run.path, {**manifest, "workers": all_, "preparation": preparation})
 
 
-def processes_of(points: Sequence[Placed]) -> int:
+def processes_of(points: Sequence[Point]) -> int:
     """The number of processes in a set."""
     return sum(max(setup.processes, setup.trainings) for _, setup in groups(points).values())
 
 
-def affordable(sets: Sequence[Sequence[Placed]], memory_bytes: float) -> int:
+def affordable(sets: Sequence[Sequence[Point]], memory_bytes: float) -> int:
     """The number of sets that may live at the same time, at least 1. sets: the points of each set, in order.
 
     memory_bytes: of the machine.
@@ -59,16 +58,15 @@ def affordable(sets: Sequence[Sequence[Placed]], memory_bytes: float) -> int:
     return max(1, sum(bytes_ <= SHARE * free for bytes_ in taken))
 
 
-def failure_of(point: Placed, experiment: str, error: WorkerError) -> FailureRecord:
+def failure_of(point: Point, experiment: str, error: WorkerError) -> FailureRecord:
     """The record of a point that failed."""
-    step = point if isinstance(point, Point) else None  # a case has neither a strategy nor a batch
     return FailureRecord(
         point=point.point,
         devices=point.devices,
-        strategy=step.strategy if step else "",
-        scaling=step.scaling if step else "",
-        global_batch=step.global_batch if step else 0,
-        arm=step.arm if step else "",
+        strategy=point.strategy,
+        scaling=point.scaling,
+        global_batch=point.global_batch,
+        arm=point.arm,
         experiment=experiment,
         stage=error.stage,
         reason=str(error),
@@ -83,7 +81,7 @@ class Workers:
     def __init__(
         self,
         job: SweepJob,
-        points: Sequence[Placed],
+        points: Sequence[Point],
         *,
         number: int = 0,
         programs: Mapping[str, str] | None = None,
@@ -102,6 +100,7 @@ class Workers:
         self._workers = {name: self._start(name) for name in self._groups}
 
     def _start(self, name: str) -> Worker:
+        """Starts a new process for a group. One that replaces a dead one has its own log."""
         suffix = f"#{self.number}" if self.number or self._died[name] else ""
         log = self._job.run.path / "logs" / f"{name}{suffix}.log"
         suffix += f".{self._died[name]}" if self._died[name] else ""
@@ -162,9 +161,9 @@ class Workers:
         """Raises WorkerError; if the worker died, a new one is started for the group's other points."""
         return self._ask(self._of[point], request)
 
-    def ask_for(self, point: Placed, request: Request[Answer]) -> Answer:
+    def ask_for(self, point: Point, request: Request[Answer]) -> Answer:
         """As `ask`, about a point that need not be measured. Without a process for it, one lives for this request."""
-        name, setup = point.worker()
+        name, setup = worker_of(point)
         if name in self._workers:
             return self._ask(name, request)
         self._groups[name] = [], setup  # `_start` reads the setup from here
@@ -176,6 +175,7 @@ class Workers:
             del self._groups[name]
 
     def _ask(self, name: str, request: Request[Answer]) -> Answer:
+        """Asks a worker. If it died or cannot start, replaces it and raises WorkerError."""
         worker = self._workers[name]
         try:
             return worker.ask(request)
@@ -205,27 +205,3 @@ class Workers:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         """Lets the workers finish; after an exception, such as an interrupt, kills them."""
         self.close() if kind is None else self.kill()
-
-
-class References:
-    """The files that one process makes for the points of others, of all features with such points (`references.py`).
-
-    run: the folder below which the files go. points: of the run.
-    """
-
-    def __init__(self, run: Path, points: Sequence[Placed]):
-        self._of_features = [feature.References(run, points) for feature in features.providing("references")]
-
-    def make(self, workers: Workers, point: Placed) -> None:
-        """Asks for the files of a point that do not exist. A failure leaves the point unchecked."""
-        for each in self._of_features:
-            each.make(workers, point)
-
-    def told(self, point: Placed) -> Fields:
-        """The files of a point, for a request about it."""
-        return {key: value for each in self._of_features for key, value in each.told(point).items()}
-
-    def close(self) -> None:
-        """Removes the files."""
-        for each in self._of_features:
-            each.close()

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxbench import config as config_lib
-from jaxbench import discovery
+from jaxbench import config_values, discovery
 from jaxbench.core.trees import ArrayTree
 from jaxbench.core.workload import KEY, TrainWorkload
 from jaxbench.errors import UserError
@@ -171,7 +171,7 @@ def choose(field: str, text: str, legal: Iterable[str], *, everything: Iterable[
     """Reads a comma-separated choice from a config; "all" is `everything`, or every legal name. Raises UserError."""
     if text.strip() == "all":
         return tuple(legal if everything is None else everything)
-    chosen: tuple[str, ...] = config_lib.names_of(*legal)(field, text)
+    chosen: tuple[str, ...] = config_values.names_of(*legal)(field, text)
     return chosen
 
 
@@ -222,6 +222,7 @@ class KernelGrid:
 
 
 def _size(field: str, word: str, text: str) -> int:
+    """The number that a word such as "64Ki" means. Raises UserError."""
     unit = next((u for u in _UNITS if word.endswith(u)), "")
     try:  # as a float, so that 1e6 is a size too
         value = float(word.removesuffix(unit)) * _UNITS.get(unit, 1)

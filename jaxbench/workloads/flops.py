@@ -207,10 +207,15 @@ def _products(jaxpr: core.Jaxpr, pick: Callable[..., list[Product]]) -> Iterator
     pick: the branch of a conditional that counts, `max` or `min` by FLOPs. With `min`, a loop of unknown length counts
     as nothing.
     """
+    counts = {
+        "dot_general": _count_product,
+        "ragged_dot_general": _count_ragged,
+        "conv_general_dilated": _count_convolution,
+    }
     for equation in jaxpr.eqns:
         name, params = equation.primitive.name, equation.params
-        if name in _COUNTS:
-            yield Product(_format(equation), *_COUNTS[name](equation))
+        if name in counts:
+            yield Product(_format(equation), *counts[name](equation))
         elif name in _OPAQUE:
             yield Product("float32", 0.0, opaque=True)
         if name == "while" and pick is min:
@@ -222,7 +227,7 @@ def _products(jaxpr: core.Jaxpr, pick: Callable[..., list[Product]]) -> Iterator
             given = [aval_of(x).dtype for x in equation.invars if jnp.issubdtype(aval_of(x).dtype, jnp.inexact)]
             narrowest = min((dtype.name for dtype in given), key=lambda each: jnp.dtype(each).itemsize, default="")
             bodies = [[each._replace(dtype=narrowest or each.dtype) for each in body] for body in bodies]
-        times = _REPEATS[name](params) if name in _REPEATS else 1
+        times = _repeats(name, params)
         # How often a kernel runs, on which part of its operands, is up to its grid.
         opaque, endless = name == "pallas_call", name == "while"
         for each in (each for body in bodies for each in body):
@@ -239,18 +244,14 @@ def _format(equation: core.JaxprEqn) -> str:
     return str(jnp.promote_types(lhs, rhs).name)
 
 
-def _devices_of(params: dict[str, Any]) -> int:
-    """On how many devices a `shard_map` runs its function."""
-    axes = params.get("manual_axes") or params["mesh"].axis_names
-    return math.prod(params["mesh"].shape[axis] for axis in axes)
-
-
-# By primitive: how often its function runs.
-_REPEATS: dict[str, Callable[[dict[str, Any]], int]] = {
-    "scan": lambda params: int(params["length"]),
-    "shard_map": _devices_of,
-    "xla_pmap": lambda params: int(params["global_axis_size"]),
-}
+def _repeats(name: str, params: dict[str, Any]) -> int:
+    """How often a primitive runs its function: in each iteration of a scan, and on each device."""
+    if name == "scan":
+        return int(params["length"])
+    if name == "shard_map":
+        axes = params.get("manual_axes") or params["mesh"].axis_names
+        return math.prod(params["mesh"].shape[axis] for axis in axes)
+    return int(params["global_axis_size"]) if name == "xla_pmap" else 1
 
 
 def _count_product(equation: core.JaxprEqn) -> tuple[float, float]:
@@ -283,10 +284,3 @@ def _count_convolution(equation: core.JaxprEqn) -> tuple[float, float]:
     # The input gradient of a strided convolution is a convolution of a gradient that is dilated with zeros. If these
     # counted, the same product would be more work backward than forward.
     return 2.0 * math.prod(out) * kernel / math.prod(params["lhs_dilation"]), min(kernel, rhs[spec[0]])
-
-
-_COUNTS: dict[str, Callable[[core.JaxprEqn], tuple[float, float]]] = {
-    "dot_general": _count_product,
-    "ragged_dot_general": _count_ragged,
-    "conv_general_dilated": _count_convolution,
-}

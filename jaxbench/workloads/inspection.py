@@ -11,7 +11,7 @@ import builtins
 import dataclasses
 import inspect as signatures
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from jaxbench import discovery
 from jaxbench.core import weighted
 from jaxbench.core.trees import ArrayTree, Tree
 from jaxbench.core.workload import KEY, Field, TrainWorkload
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, quoted
 from jaxbench.workloads.levers import stateful
 
 OVERWRITTEN = "_overwrite_with_gradient"  # flax.linen.fp8_ops.OVERWRITE_WITH_GRADIENT, without importing Flax
@@ -93,7 +93,7 @@ def traced(workload: TrainWorkload, name: str, *avals: object, batch: int = 8) -
     def call(*arguments: object) -> None:
         returned.append(jax.tree.map(_leaf, function(*arguments)))
 
-    with discovery.explaining(f"the {name} of '{workload.name}'", lambda error: _hint(error, workload, avals, batch)):
+    with discovery.naming_lines(f"the {name} of '{workload.name}'", lambda error: _hint(error, workload, avals, batch)):
         jax.eval_shape(call, *avals)
     return returned[-1]
 
@@ -117,6 +117,7 @@ def _numbers(value: object) -> tuple[Any, ...]:
 
 
 def _leaf(x: object) -> Leaf:
+    """The type of a leaf: shape and dtype of an array, else the name of its class."""
     if hasattr(x, "shape") and hasattr(x, "dtype"):
         # Canonical, so that a NumPy float64 equals the float32 that JAX makes of it; extended: a key's dtype.
         return Leaf("array", tuple(x.shape), jax.dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True))
@@ -269,15 +270,10 @@ def _kind(value: object) -> str:
     if isinstance(value, Leaf):
         return str(value)
     if isinstance(value, Mapping):
-        return f"a dict with {_names(value)}" if value else "an empty dict"
+        return f"a dict with {quoted(value, 5)}" if value else "an empty dict"
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}" + (f" ({', '.join(map(_kind, value))})" if value else "")
     return "None" if value is None else f"of type {type(value).__name__}"
-
-
-def _names(value: Collection[object]) -> str:
-    names = [f"'{name}'" for name in value]
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _hint(error: Exception, workload: TrainWorkload, given: tuple[object, ...], batch: int) -> str:
@@ -293,8 +289,8 @@ def _hint(error: Exception, workload: TrainWorkload, given: tuple[object, ...], 
         return ""
     if isinstance(error, KeyError):  # a field, a parameter or a state that does not exist
         trees = ("the parameters have", given[0]), ("the state has", given[1])
-        more = [f"{what} {_names(tree)}" for what, tree in trees if isinstance(tree, Mapping) and tree]
-        return "; ".join([f"The batch has {_names(workload.example)}", *more]) + "."
+        more = [f"{what} {quoted(tree, 5)}" for what, tree in trees if isinstance(tree, Mapping) and tree]
+        return "; ".join([f"The batch has {quoted(workload.example, 5)}", *more]) + "."
     # Any other error may come from the shapes, so they are all shown.
     fields = workload.example.items()
     description = ", ".join(f"'{name}' {jnp.dtype(f.dtype)} {(batch, *f.shape)}" for name, f in fields)

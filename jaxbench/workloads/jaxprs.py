@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
@@ -95,6 +96,7 @@ def numbered(jaxpr: core.Jaxpr) -> list[Key]:
 def _numbered(
     jaxpr: core.Jaxpr, given: Sequence[Key], constants: Sequence[jax.Array], keys: dict[Key, int]
 ) -> list[Key]:
+    """A number for each output: equal numbers are equal values of equal inputs."""
     # The same array in two places is one value. Without arrays (an open jaxpr) each variable is its own.
     held: list[Key] = [("constant", id(c)) for c in constants] or [("constant", id(var)) for var in jaxpr.constvars]
 
@@ -124,18 +126,23 @@ def evaluate(
 
 
 def _results(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> Sequence[jax.Array]:
+    """The results of one equation, by its rule if it has one."""
     name, params = equation.primitive.name, equation.params
     if name in rules:
         return rules[name](equation, given)
     if name in CASTS:
         return given
-    if name in CALLS:
+    # One that splits nothing only ends the type check, which is off here.
+    if name in CALLS or (name == "shard_map" and not any(map(any, (*params["in_specs"], *params["out_specs"])))):
         if params.get("differentiated") and params.get("prevent_cse"):  # the barrier that the call would become
             given = jax.lax.optimization_barrier(tuple(given))
         ((called, consts),) = inner(equation)[:1]
         return evaluate(called, consts, given, rules)
-    if name in LOOPS:
-        return LOOPS[name](equation, given, rules)
+    # Rebuilt and not bound as they are: their bodies may hold primitives that `rules` replace.
+    if rebuild := {"scan": _scan, "while": _while, "cond": _cond}.get(name):
+        # Its scope says how often it runs (`hlo/module.py`).
+        with jax.named_scope(scope) if (scope := str(equation.source_info.name_stack)) else contextlib.nullcontext():
+            return rebuild(equation, given, rules)
     # Layouts name the mesh that the step was traced for.
     params = {name: None if isinstance(value, NamedSharding) else value for name, value in params.items()}
     results = equation.primitive.bind(*given, **params)
@@ -143,6 +150,7 @@ def _results(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) 
 
 
 def _scan(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> Sequence[jax.Array]:
+    """A scan with the rules applied to its body."""
     params = equation.params
     ((body, consts),) = inner(equation)
     if "ft_in" in params:  # jax 0.12 has trees instead of counts
@@ -162,6 +170,7 @@ def _scan(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> 
 
 
 def _while(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> Sequence[jax.Array]:
+    """A while loop with the rules applied to test and body."""
     params = equation.params  # operands: constants of the test, constants of the body, carry
     test, body = params["cond_jaxpr"], params["body_jaxpr"]
     split = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
@@ -174,15 +183,9 @@ def _while(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) ->
 
 
 def _cond(equation: core.JaxprEqn, given: Sequence[jax.Array], rules: Rules) -> Sequence[jax.Array]:
+    """A conditional with the rules applied to its branches."""
+
     def branch(closed: core.ClosedJaxpr) -> Callable[..., list[jax.Array]]:
         return lambda *operands: evaluate(closed.jaxpr, closed.consts, operands, rules)
 
     return jax.lax.switch(given[0], [branch(closed) for closed in equation.params["branches"]], *given[1:])
-
-
-# Rebuilt and not bound as they are: their bodies may hold primitives that `rules` replace.
-LOOPS: dict[str, Callable[[core.JaxprEqn, Sequence[jax.Array], Rules], Sequence[jax.Array]]] = {
-    "scan": _scan,
-    "while": _while,
-    "cond": _cond,
-}

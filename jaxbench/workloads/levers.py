@@ -1,9 +1,9 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Levers that transform a TrainWorkload so that it trains in another way. Strategies do not see them.
 
-A lever that transforms workloads has a function (workload, value) -> workload in `TRANSFORMS`. A lever that not every
-model and device supports has a function (workload, value, platform, device kind) in `REQUIREMENTS`, which raises
-UserError. Both are keyed by the name of the declaration in `jaxbench.levers`.
+A lever that transforms workloads has a function (workload, value) -> workload under `@_of(TRANSFORMS, name)`. A lever
+that not every model and device supports has a function (workload, value, platform, device kind) under
+`@_of(REQUIREMENTS, name)`, which raises UserError. The name is that of the declaration in `jaxbench.levers`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from jax.typing import DTypeLike
 from jaxbench.catalog import hardware
 from jaxbench.core.trees import ArrayTree, Tree, entries
 from jaxbench.core.workload import KEY, Batch, Mean, Metrics, Scalars, TrainWorkload
-from jaxbench.errors import UserError
+from jaxbench.errors import UserError, quoted
 from jaxbench.levers import LEVERS, REMATS, SIXTEEN_BITS, Reduction, named_activations, offloads
 from jaxbench.workloads import flops
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Result = TypeVar("Result")
+F = TypeVar("F", bound=Callable[..., Any])
 
 # The lever `freeze`: parameters that are not trained leave `params`, and so have no gradient, no optimizer state and no
 # communication.
@@ -43,7 +44,21 @@ BITS = {"bfloat16": 8, "float16": 11}  # bits of the significand
 INITIAL_LOG2, MAX_LOG2 = 15, 24  # logarithms of the loss scale; float16 ends just below 2^16
 GROW_AFTER = 200  # good steps in a row, after which the scale doubles
 
+TRANSFORMS: dict[str, Callable[[TrainWorkload, Any], TrainWorkload]] = {}
+REQUIREMENTS: dict[str, Callable[[TrainWorkload, Any, str, str], None]] = {}
 
+
+def _of(table: dict[str, F], lever: str) -> Callable[[F], F]:
+    """Enters the decorated function into a table, as that of a lever."""
+
+    def enter(function: F) -> F:
+        table[lever] = function
+        return function
+
+    return enter
+
+
+@_of(TRANSFORMS, "freeze")
 def frozen(workload: TrainWorkload, pattern: str) -> TrainWorkload:
     """The workload with frozen parameters: those with a path that matches `pattern`, a regular expression.
 
@@ -130,23 +145,21 @@ def _chosen(workload: TrainWorkload, pattern: str) -> Tree[bool]:
             f"--config.lever.freeze={pattern} is not a regular expression ({error}): use '{names[0]}', for example."
         ) from error
     if not any(chosen):
-        raise UserError(f"--config.lever.freeze={pattern} matches no parameter: there are {_some(names)}.")
+        raise UserError(f"--config.lever.freeze={pattern} matches no parameter: there are {quoted(names)}.")
     if all(chosen):
         raise UserError(
             f"--config.lever.freeze={pattern} matches every parameter, which leaves none to train: there are "
-            f"{_some(names)}."
+            f"{quoted(names)}."
         )
     return jax.tree.unflatten(jax.tree.structure(params), chosen)
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
 def _merge(trainable: ArrayTree, frozen: ArrayTree) -> ArrayTree:
+    """The whole tree of parameters from its two halves."""
     return jax.tree.map(lambda t, f: f if t is None else t, trainable, frozen, is_leaf=lambda x: x is None)
 
 
+@_of(REQUIREMENTS, "precision")
 def require_precision(workload: TrainWorkload, precision: str, platform: str, device_kind: str) -> None:
     """Raises UserError for tf32 on hardware without it."""
     peak = hardware.find(device_kind)  # a GPU that the catalogue lacks is not refused: it may be newer
@@ -158,6 +171,7 @@ def require_precision(workload: TrainWorkload, precision: str, platform: str, de
         )
 
 
+@_of(TRANSFORMS, "precision")
 def in_precision(workload: TrainWorkload, precision: str) -> TrainWorkload:
     """The workload with its products in `precision`, a value of the lever."""
     if precision == "default":  # what JAX does without a setting, which differs by platform: TF32 on a GPU
@@ -184,6 +198,7 @@ def in_precision(workload: TrainWorkload, precision: str) -> TrainWorkload:
 
 
 def _wrapped(workload: TrainWorkload, wrap: Callable[[Any], Any]) -> TrainWorkload:
+    """The workload with each function that computes on parameters wrapped."""
     # Not `init`: the cast is a part of the loss, so that parameters and their updates stay float32.
     functions = {name: getattr(workload, name) for name in ("loss", "evaluate", "predict")}
     workload = dataclasses.replace(workload, **{name: wrap(f) for name, f in functions.items() if f is not None})
@@ -291,6 +306,13 @@ def scaled(optimizer: optax.GradientTransformation) -> optax.GradientTransformat
     return optax.GradientTransformation(init, update)
 
 
+@_of(TRANSFORMS, "accumulate")
+def _accumulated(workload: TrainWorkload, micro_batches: int) -> TrainWorkload:
+    """Only a number: `parallel.step.gradients` splits each device's share of the batch; a workload has no devices."""
+    return dataclasses.replace(workload, micro_batches=micro_batches)
+
+
+@_of(TRANSFORMS, "reduction")
 def _reduced(workload: TrainWorkload, reduction: Reduction | None) -> TrainWorkload:
     """The workload with the tolerance for the number format in which its gradients are summed."""
     if reduction is None or reduction.dtype is None:
@@ -299,6 +321,7 @@ def _reduced(workload: TrainWorkload, reduction: Reduction | None) -> TrainWorkl
     return dataclasses.replace(workload, tolerance=5e-3, tolerance_reason=reason)
 
 
+@_of(REQUIREMENTS, "remat")
 def _require_blocks(workload: TrainWorkload, remat: str, platform: str, device_kind: str) -> None:
     """Raises UserError for a model without blocks to recompute or names to select, and for offloading on a CPU."""
     if remat != "none" and not workload.blocks:
@@ -316,16 +339,9 @@ def _require_blocks(workload: TrainWorkload, remat: str, platform: str, device_k
         )
 
 
-TRANSFORMS: dict[str, Callable[[TrainWorkload, Any], TrainWorkload]] = {
-    "precision": in_precision,
-    "freeze": frozen,
-    # Only a number: `parallel.step.gradients` splits each device's share of the batch, and a workload has no devices.
-    "accumulate": lambda workload, micro_batches: dataclasses.replace(workload, micro_batches=micro_batches),
-    "reduction": _reduced,
-}
-REQUIREMENTS = {"precision": require_precision, "remat": _require_blocks}
-# The levers that a workload depends on: those that transform it, and those that the model reads itself.
-CHANGES = tuple(name for name, lever in LEVERS.items() if name in TRANSFORMS or lever.changes == "workload")
+def changing() -> tuple[str, ...]:
+    """The levers that a workload depends on: those that transform it, and those that the model reads itself."""
+    return tuple(name for name, lever in LEVERS.items() if name in TRANSFORMS or lever.changes == "workload")
 
 
 def apply(workload: TrainWorkload, levers: Mapping[str, str], *, platform: str, device_kind: str) -> TrainWorkload:
@@ -339,7 +355,7 @@ def apply(workload: TrainWorkload, levers: Mapping[str, str], *, platform: str, 
       UserError: this model or these devices do not support a lever.
     """
     # In the order of LEVERS, freezing wraps the loss after precision: frozen parameters, merged in, are cast too.
-    for name in CHANGES:
+    for name in changing():
         value = LEVERS[name].of(levers)
         if name in REQUIREMENTS:
             REQUIREMENTS[name](workload, value, platform, device_kind)

@@ -7,6 +7,7 @@ Axes: B examples given, G of the global batch, T positions, V vocabulary, D widt
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 import jax
@@ -20,6 +21,8 @@ from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters import PureModel
 from jaxbench.workloads.sharding_context import gathered
 
+# Of the next tokens (B, T): what `per_position` returns.
+PerPosition = Callable[[jax.Array], tuple[jax.Array, jax.Array]]
 Inputs = str | tuple[str, ...]  # a field of the batch, or several
 
 
@@ -118,13 +121,15 @@ def next_token(
 
 
 def score(
-    logits_BTV: jax.Array, batch: Batch, *, tokens: str = "tokens", weights: str | None = None
+    logits: jax.Array | PerPosition, batch: Batch, *, tokens: str = "tokens", weights: str | None = None
 ) -> tuple[Mean, Metrics]:
     """(mean cross-entropy, metrics) of a device's logits for the last T of ``batch[tokens]``.
 
+    logits: (B, T, V), or a function of the next tokens in place of logits that are never whole (`in_blocks`).
     weights: as in `next_token`.
     """
-    loss_BT, hit_BT = per_position(logits_BTV, sharding_context.own_positions(batch[tokens][:, 1:]))
+    next_BT = sharding_context.own_positions(batch[tokens][:, 1:])
+    loss_BT, hit_BT = logits(next_BT) if callable(logits) else per_position(logits, next_BT)
     if weights is None:
         return jnp.mean(loss_BT), {"accuracy": jnp.mean(hit_BT)}
     weight_BT = sharding_context.own_positions(batch[weights]).astype(jnp.float32)  # stored as integers
@@ -157,6 +162,41 @@ def per_position(logits_BTV: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, 
     first_BT = _over_parts(jax.lax.pmin, first_BT)
     picked_BT = _over_parts(jax.lax.psum, picked_BT)
     return log_sum_BT - picked_BT, (first_BT == next_BT).astype(jnp.float32)
+
+
+def in_blocks(
+    scores: Callable[[jax.Array, jax.Array], jax.Array],
+    table: jax.Array,
+    x_BTD: jax.Array,
+    count: int,
+    next_BT: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """`per_position` of ``scores(x_BTD, table)``, in `count` equal blocks of positions.
+
+    The backward pass computes the scores of a block again. So only one block of scores is in memory at a time, and the
+    product is computed twice.
+    """
+
+    def blocks(array: jax.Array) -> jax.Array:
+        cut = array.reshape(array.shape[0], count, -1, *array.shape[2:])
+        return jnp.moveaxis(cut, 1, 0)
+
+    # Two checkpoints. The outer one is for a strategy with a checkpoint of its own, which would store what is inside a
+    # loop (`parallel.sharded_step.keeping_recomputation`). In a loop XLA cannot merge two computations of the scores,
+    # so the inner one needs no barriers.
+    @jax.checkpoint
+    def every(table: jax.Array, x_BTD: jax.Array) -> tuple[jax.Array, jax.Array]:
+        @partial(jax.checkpoint, prevent_cse=False)
+        def block(table: jax.Array, x_BTD: jax.Array, next_BT: jax.Array) -> tuple[jax.Array, jax.Array]:
+            return per_position(scores(x_BTD, table), next_BT)
+
+        def add(_: None, part: tuple[jax.Array, jax.Array]) -> tuple[None, tuple[jax.Array, jax.Array]]:
+            return None, block(table, *part)
+
+        return jax.lax.scan(add, None, (blocks(x_BTD), blocks(next_BT)))[1]
+
+    loss, hit = (jnp.moveaxis(found, 0, 1).reshape(next_BT.shape) for found in every(table, x_BTD))
+    return loss, hit
 
 
 def _over_parts(reduction: Callable[..., jax.Array], found_BT: jax.Array) -> jax.Array:

@@ -98,9 +98,9 @@ def _alone(of_part: Callable[[Batch, jax.Array], object], part: Batch, key: jax.
     jaxpr = jax.make_jaxpr(of_part, axis_env=[(PARTS, count)])(part, key).jaxpr
     # The dtype of a key names its generator. `eval_shape` makes the dtype without a device.
     default = jax.eval_shape(partial(jax.random.key, impl="threefry2x32"), 0).dtype
-    draws = [aval_of(each.invars[0]).dtype for each in equations(jaxpr) if each.primitive.name == "random_bits"]
+    dtypes = [aval_of(each.invars[0]).dtype for each in equations(jaxpr) if each.primitive.name == "random_bits"]
     # A loss that reaches the other parts needs them all at once, so it cannot be computed part by part.
-    return any(each != default for each in draws) and not any(PARTS in str(each.params) for each in equations(jaxpr))
+    return any(each != default for each in dtypes) and not any(PARTS in str(each.params) for each in equations(jaxpr))
 
 
 def together(tree: T) -> T:

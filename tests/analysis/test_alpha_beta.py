@@ -126,7 +126,7 @@ def test_a_law_that_does_not_hold_is_said_with_its_size(tmp_path: Path) -> None:
 
 def test_oversubscribed_groups_are_fitted_and_flagged(tmp_path: Path) -> None:
     fit = fit_one(tmp_path, line(oversubscribed=True))
-    assert fit.place.oversubscribed and fit.alpha_s.known
+    assert fit.point.oversubscribed and fit.alpha_s.known
     assert "more devices than cores" in alpha_beta.sentences([fit])[0]
 
 

@@ -55,7 +55,7 @@ def test_every_device_count_has_its_own_baseline_and_every_arm_its_own_base(tmp_
     found = places(tmp_path, made, ["precision"], devices=(1, 2), noise=0, drift=0)
     ratios = {p.name: [round(a.ratio.value, 3) for a in p.arms] for p in found}
     assert ratios == {"1 device": [1, 0.5], "2 devices": [1, 0.833]}
-    rows = {a.point.point: a for p in found for a in p.arms}
+    rows = {a.point_id: a for p in found for a in p.arms}
     bfloat16 = rows["jit_auto/strong/2/precision=bfloat16"]
     assert bfloat16.base is not None and bfloat16.base.point == "jit_auto/strong/1/precision=bfloat16"
     assert bfloat16.speedup.value == pytest.approx(1.0), "over its own arm on one device, not over the fastest"

@@ -162,7 +162,7 @@ def test_only_both_ends_and_only_with_all_three(tmp_path: Path) -> None:
 def test_the_names_are_those_of_the_kernels() -> None:
     assert {case_comparisons.WHOLE, case_comparisons.WAITED, case_comparisons.START} <= set(versus.IMPLS)
     shapes = {case.shape for size in (1, 4096) for case in versus.cases("product", "float32", size, versus.PARTS)}
-    assert shapes == {case_comparisons._shape(1), case_comparisons._shape(4096)}
+    assert shapes == {case_comparisons._shape_of_rows(1), case_comparisons._shape_of_rows(4096)}
 
 
 TIMES = {"numpy": 1.0, "jit": 0.5}

@@ -46,7 +46,7 @@ def test_intervals_of_rates_are_those_of_the_times_turned_over(tmp_path: Path) -
     assert rate.lo < rate.value < rate.hi
     (short,) = analyse(tmp_path / "b", fab.matmul(1000, call_s=0.02), rounds=2)
     assert short.flop_per_s.known and not short.flop_per_s.has_interval and not short.loop_s.has_interval
-    assert "2 of the 5 rounds" in short.notes[0]
+    assert "needs 5 rounds instead of 2" in short.notes[0]
 
 
 FACTORS = {

@@ -36,6 +36,9 @@ def test_joules_of_a_step_are_power_times_its_time(tmp_path: Path) -> None:
         assert use.slowed == 0 and use.blocks > 0 and use.source == "GPU"
     same = one.energy.joules_per_step.value / two.energy.joules_per_step.value
     assert two.energy_efficiency.value == pytest.approx(same)
+    assert one.energy_efficiency.lo == one.energy_efficiency.hi == 1.0, "the ratio to itself has no noise"
+    low, high = two.energy_efficiency.lo, two.energy_efficiency.hi
+    assert low <= same <= high and high / low < 1.5
 
 
 def test_a_denied_counter_leaves_the_energy_unknown_and_the_clock_known(tmp_path: Path) -> None:

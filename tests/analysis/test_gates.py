@@ -307,7 +307,7 @@ def told(path: Path, lie: Change = lambda point: point, machine: Any = None, **f
     """The rows of a fabricated run; `lie` changes each point after it was read."""
     run = RunFolder(fabricate.run_folder(path, **{**LINEAR, **facts}))
     rows = run_rows.analyse([lie(point) for point in points.load(run)], config=run.config(), machine=machine)
-    return {row.point.point: row for row in rows}
+    return {row.point_id: row for row in rows}
 
 
 def of_rounds(change: Change) -> Change:
@@ -317,11 +317,11 @@ def of_rounds(change: Change) -> Change:
     return lie
 
 
-def of_passport(**changes: Any) -> Change:
+def of_compile_report(**changes: Any) -> Change:
     def lie(point: Any) -> Any:
         record: PointRecord = point.record
-        passport = dataclasses.replace(record.passport, **changes)
-        return dataclasses.replace(point, record=dataclasses.replace(record, passport=passport))
+        compile_report = dataclasses.replace(record.compile_report, **changes)
+        return dataclasses.replace(point, record=dataclasses.replace(record, compile_report=compile_report))
 
     return lie
 
@@ -355,7 +355,7 @@ def test_flops_in_a_library_without_a_count_are_unknown_on_a_gpu(tmp_path: Path,
     """There most products are library calls, which XLA's own count leaves out."""
 
     def lie(point: Any) -> Any:
-        small = of_passport(product_flops_per_step=None, compiler_flops_per_step=1.0)(point)
+        small = of_compile_report(product_flops_per_step=None, compiler_flops_per_step=1.0)(point)
         return dataclasses.replace(small, record=dataclasses.replace(small.record, platform=platform))
 
     gate = next(gate for gate in next(iter(told(tmp_path, lie).values())).gates if gate.name == gates.FLOPS_DONE)
@@ -387,7 +387,7 @@ def test_a_second_clock_that_runs_differently(tmp_path: Path, factor: float) -> 
 
 
 def test_flops_a_million_times_too_large(tmp_path: Path) -> None:
-    rows = told(tmp_path, of_passport(flops_per_step=3.2e15))
+    rows = told(tmp_path, of_compile_report(flops_per_step=3.2e15))
     assert {tuple(refusals(row)) for row in rows.values()} == {(gates.FLOPS_DONE,)}
     assert "3.2e+15 FLOPs by formula, but the compiled program has 3.1e+09" in rows["shard_map/weak/4"].gate_reason
     no_claim(rows)
@@ -405,8 +405,8 @@ def test_work_that_a_branch_may_leave_out(tmp_path: Path, least: float, gate: st
 
 
 def test_a_program_may_do_more_than_the_formula_and_may_be_uncounted(tmp_path: Path) -> None:
-    more = told(tmp_path / "a", of_passport(product_flops_per_step=9e9))["shard_map/strong/2"]
-    unknown = told(tmp_path / "b", of_passport(compiler_flops_per_step=None))["shard_map/strong/2"]
+    more = told(tmp_path / "a", of_compile_report(product_flops_per_step=9e9))["shard_map/strong/2"]
+    unknown = told(tmp_path / "b", of_compile_report(compiler_flops_per_step=None))["shard_map/strong/2"]
     assert more.gate == unknown.gate == "passed"
     assert "unknown" in next(gate.reason for gate in unknown.gates if gate.name == gates.FLOPS_DONE)
 

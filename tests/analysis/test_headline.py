@@ -219,7 +219,7 @@ def test_every_view_says_why_it_has_no_headline(tmp_path: Path, view: str) -> No
 
 def analyse(path: Path, **facts: Any) -> dict[str, run_rows.Row]:
     run = RunFolder(fabricate.run_folder(path, **facts))
-    return {row.point.point: row for row in run_rows.analyse(points.load(run), config=run.config())}
+    return {row.point_id: row for row in run_rows.analyse(points.load(run), config=run.config())}
 
 
 def test_exact_times_give_exact_numbers(tmp_path: Path) -> None:
@@ -276,8 +276,8 @@ def test_few_rounds_have_a_time_and_no_speed_up(tmp_path: Path, rounds: int) -> 
     rows = analyse(tmp_path, rounds=rounds)
     for row in rows.values():
         assert row.timing.step_s.known and math.isnan(row.timing.step_s.lo)
-        assert not (row.speedup.known or row.efficiency.known), row.point.point
-        assert any(f"{rounds} of the 5 rounds" in note for note in row.notes)
+        assert not (row.speedup.known or row.efficiency.known), row.point_id
+        assert any(f"needs 5 rounds instead of {rounds}" in note for note in row.notes)
     assert not headline.controls([*rows.values()])
     assert all(row.efficiency.has_interval for row in analyse(tmp_path / "five", rounds=5).values())
 
@@ -289,7 +289,7 @@ def test_a_speedup_rests_on_the_rounds_that_base_and_point_share(tmp_path: Path)
         """The base in rounds 0 to 5, the point on 2 devices in rounds `first` to `last`."""
         kept = {1: slice(0, 6), 2: slice(first, last)}
         some = [dataclasses.replace(p, rounds=p.rounds[kept.get(p.devices, slice(11))]) for p in loaded]
-        return {r.point.point: r for r in run_rows.analyse(some, config={})}
+        return {r.point_id: r for r in run_rows.analyse(some, config={})}
 
     both = cut(0, 6)["shard_map/strong/2"]
     row = cut(0, 8)["shard_map/strong/2"]

@@ -90,7 +90,7 @@ def test_thirty_faster_lines_of_a_round_do_not_win(tmp_path: Path) -> None:
 
 
 def test_two_models_in_one_point_are_wrong(tmp_path: Path) -> None:
-    other = dataclasses.replace(AGAIN, passport=fabricate.passport(parameters=3_466, collectives=()))
+    other = dataclasses.replace(AGAIN, compile_report=fabricate.compile_report(parameters=3_466, collectives=()))
     (point,) = _load(tmp_path, other, _round(0, worker="session1/w"), POINT, _round(1))
     assert point.check_ok is False and "parameters: 3,466 first, 61,706 later" in point.reason
 

@@ -20,7 +20,7 @@ from jaxbench.levers import DEFAULTS
 from jaxbench.report import run_report
 
 BATCH = 256
-STATED = fabricate.passport().flops_per_step
+STATED = fabricate.compile_report().flops_per_step
 
 
 def work(flops: float = STATED, **changes: object) -> StepWork:

@@ -13,6 +13,7 @@ import pytest
 from jaxbench.analysis import points, run_rows, stragglers
 from jaxbench.analysis.stragglers import Stragglers
 from jaxbench.core.store import RunFolder
+from jaxbench.statistics.bootstrap import Estimate
 
 
 def rows_of(path: Path, slower: tuple[float, ...], **facts: Any) -> list[run_rows.Row]:
@@ -60,6 +61,21 @@ def test_equal_processes_are_rarely_accused(tmp_path: Path, count: int) -> None:
     assert sum(one.clearest.slow is not None for one in made) <= 1
     slowest = [one.clearest.slowest_over_median for one in made]
     assert all(1 <= each.lo < each.value for each in slowest), "one of them is always the slowest"
+
+
+@pytest.mark.parametrize(("rounds", "slow"), [(9, 0), (4, None)])
+def test_the_slowest_of_several_needs_more_rounds_than_one_named_in_advance(rounds: int, slow: int | None) -> None:
+    """A certain one of 8 equal processes is the slowest in 3 of 4 rounds with a chance of 0.7 %, any of 5.7 %."""
+    late, same = Estimate(value=1.3, lo=1.2, hi=1.4), Estimate(value=1.0, lo=0.99, hi=1.01)
+    pace = stragglers.Pace(
+        point="shard_map",
+        relative=(late, *(same,) * 7),
+        slowest_over_median=late,
+        slowest_in=(rounds - 1, 1, *(0,) * 6),
+        rounds=rounds,
+        worker="worker",
+    )
+    assert pace.slow == slow
 
 
 def test_a_process_that_is_slow_in_two_of_three_starts_is_not_named(tmp_path: Path) -> None:

@@ -134,8 +134,8 @@ def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_pa
     base, row = rows_of(fab.folder(tmp_path, {2: Loss(machine=0.9)}))
     alone = row.ablations["alone"]
     record = alone.point.record
-    passport = dataclasses.replace(record.passport, product_flops_per_step=0.35 * fab.FLOPS)
-    point = dataclasses.replace(alone.point, record=dataclasses.replace(record, passport=passport))
+    compile_report = dataclasses.replace(record.compile_report, product_flops_per_step=0.35 * fab.FLOPS)
+    point = dataclasses.replace(alone.point, record=dataclasses.replace(record, compile_report=compile_report))
     parts = {**row.ablations, "alone": dataclasses.replace(alone, point=point)}
     (one,) = waterfall.find([base, dataclasses.replace(row, ablations=parts)])
     assert [factor.name for factor in one.factors if factor.resolved] == ["not explained"]
@@ -147,9 +147,9 @@ def test_a_smaller_batch_that_is_not_a_share_of_the_work_explains_nothing(tmp_pa
 def with_products(row: run_rows.Row, flops: float) -> run_rows.Row:
     record = row.point.record
     assert record is not None
-    passport = dataclasses.replace(record.passport, product_flops_per_step=flops)
+    compile_report = dataclasses.replace(record.compile_report, product_flops_per_step=flops)
     return dataclasses.replace(
-        row, point=dataclasses.replace(row.point, record=dataclasses.replace(record, passport=passport))
+        row, point=dataclasses.replace(row.point, record=dataclasses.replace(record, compile_report=compile_report))
     )
 
 
@@ -250,7 +250,7 @@ def test_a_missing_part_takes_away_its_factors_and_nothing_else(tmp_path: Path) 
 def test_points_that_explain_are_in_no_table_and_make_no_run_red(tmp_path: Path) -> None:
     path = fab.folder(tmp_path, {2: USUAL}, without=("shard_map/strong/2/alone",), wrong=("shard_map/strong/2/local",))
     loaded, rows = points.load(RunFolder(path)), rows_of(path)
-    assert len(loaded) == 5 and [row.point.point for row in rows] == ["shard_map/strong/1", "shard_map/strong/2"]
+    assert len(loaded) == 5 and [row.point_id for row in rows] == ["shard_map/strong/1", "shard_map/strong/2"]
     assert {name: run_rows.fault(part) for name, part in rows[1].ablations.items()} == {
         "alone": "build: no such part", "local": "parameters: differ from those of one device", "communication": "",
     }  # fmt: skip
@@ -264,7 +264,7 @@ def test_the_shared_thread_pool_is_named_only_where_no_factor_has_it(tmp_path: P
 
 
 def test_rows_without_a_waterfall(tmp_path: Path) -> None:
-    rows = {row.point.point: row for row in rows_of(fab.folder(tmp_path, {2: USUAL}))}
+    rows = {row.point_id: row for row in rows_of(fab.folder(tmp_path, {2: USUAL}))}
     base, row = rows["shard_map/strong/1"], rows["shard_map/strong/2"]
     crowded = dataclasses.replace(row.point, oversubscribed=True)
     larger = dataclasses.replace(base, point=dataclasses.replace(base.point, devices=2))
@@ -347,10 +347,10 @@ def test_two_hosts_are_predicted_by_the_link_between_hosts(
     workers = {record.worker: {"hosts": list(hosts)} if hosts else {}}
     found = alpha_beta.communication_s(dataclasses.replace(one, record=record), card, workers)
     assert found == pytest.approx(12 * 2e-5 + 4e5 / bandwidth)
-    passport = dataclasses.replace(
-        record.passport, collectives=(dataclasses.replace(record.passport.collectives[0], group=2),)
+    compile_report = dataclasses.replace(
+        record.compile_report, collectives=(dataclasses.replace(record.compile_report.collectives[0], group=2),)
     )
-    of_four = dataclasses.replace(record, devices=4, passport=passport)
+    of_four = dataclasses.replace(record, devices=4, compile_report=compile_report)
     assert np.isnan(alpha_beta.communication_s(dataclasses.replace(one, record=of_four), card, workers))
 
 
@@ -404,10 +404,10 @@ def test_gradients_between_processes_on_cpus_are_to_be_sent_as_one(
     one = only(tmp_path, Loss(communication=0.8))
     record = one.row.point.record
     assert record is not None
-    sums = dataclasses.replace(record.passport.collectives[0], count=arrays + 2, scalars=2)
-    passport = dataclasses.replace(record.passport, collectives=(sums,))
+    sums = dataclasses.replace(record.compile_report.collectives[0], count=arrays + 2, scalars=2)
+    compile_report = dataclasses.replace(record.compile_report, collectives=(sums,))
     point = dataclasses.replace(
-        one.row.point, record=dataclasses.replace(record, processes=processes, passport=passport)
+        one.row.point, record=dataclasses.replace(record, processes=processes, compile_report=compile_report)
     )
     found = " ".join(loss_sentences.advice([dataclasses.replace(one, row=dataclasses.replace(one.row, point=point))]))
     assert ("--config.lever.reduction=fused" in found) == bool(said) and said in found

@@ -25,7 +25,7 @@ def test_an_audit_is_a_table_of_its_rows(tmp_path: Path) -> None:
 def test_trainings_to_a_target_load_with_their_figure() -> None:
     found = jb.load(ROOT / "docs/figures/time_to_target")
     assert {"model", "batch", "devices", "steps"} <= set(found.table.columns) and len(found.table) > 10
-    assert "targets" in found.figures and "knee" in found.headline
+    assert "targets" in found.figures and "the fastest batch reaches the target" in found.headline
 
 
 def test_a_damaged_comparison_is_refused_by_name(tmp_path: Path) -> None:

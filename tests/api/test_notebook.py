@@ -27,14 +27,15 @@ def text(output):
 
 def check(notebook):
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert len(code) == 10 and [cell.execution_count for cell in code] == [*range(1, 11)]
+    assert len(code) == 11 and [cell.execution_count for cell in code] == [*range(1, 12)]
     every = outputs(notebook)
     assert not [output for output in every if output.output_type == "error" or output.get("name") == "stderr"]
     assert sum('<div class="jaxbench">' in text(output) for output in every) == 2
     assert sum("image/png" in output.get("data", {}) for output in every) == 2
-    assert sum("<details><summary>jaxbench run" in text(output) for output in every) == 5, "progress, folded"
+    assert sum("<details><summary>jaxbench run" in text(output) for output in every) == 6, "progress, folded"
     mistakes = "".join(text(output) for output in every if output.get("name") == "stdout")
     assert "did you mean 'mlp'?" in mistakes and "did you mean 'batch'?" in mistakes
+    assert "per token (TPOT)" in mistakes
     assert re.search(r"^Cell In\[7\], line 2: TypeError: .*'units'", mistakes, re.MULTILINE)
 
 

@@ -18,6 +18,7 @@ from house.tree import ROOT
 
 import jaxbench as jb
 from jaxbench.features.forecast import forecasts
+from jaxbench.report.drawing.notes import spoken
 
 CNN = ROOT / "docs" / "figures" / "cnn"
 
@@ -98,7 +99,7 @@ def test_an_incomplete_run_says_so(tmp_path):
     lines = (CNN / "records.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "records.jsonl").write_text("".join(lines[:12]))
     run = jb.load(tmp_path)
-    assert not run.ok and run.shortfalls[0] in run._repr_html_() and run.headline == run.shortfalls[0]
+    assert not run.ok and spoken(run.shortfalls[0]) in run._repr_html_() and run.headline == run.shortfalls[0]
 
 
 def test_a_comparison_has_a_verdict_and_a_table(tmp_path):

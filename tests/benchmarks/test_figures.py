@@ -25,9 +25,9 @@ def test_every_committed_figure_with_records_is_fit() -> None:
 
 
 def test_every_figure_without_records_is_known() -> None:
-    """Papers, sets of options, a step of one's own and compiled steps: their runs are larger than their figures."""
+    """Papers with claims about time need a quiet machine to be measured again."""
     without = {each.path.split("/")[2] for each in figures.drawings() if each.draw is None}
-    assert without <= {"papers", "flags", "own_step", "target", "accept"}
+    assert without <= {"papers"}
 
 
 def kinds(draw: Callable[[Sheet], None], **grid: int) -> set[str]:
@@ -73,6 +73,24 @@ def test_a_series_without_a_name_and_a_house_word_are_found() -> None:
         sheet.only().set_title("session0 of 8c27c55a")
 
     assert {"series without a name", "house words"} <= kinds(nameless)
+
+
+def test_colours_and_markers_may_have_separate_entries() -> None:
+    def shared(sheet: Sheet, *, colours: int, named: bool) -> set[str]:
+        axes, handles = sheet.only(), [marks.style_handle("p50", marker="o"), marks.style_handle("p99", marker="^")]
+        for place in range(colours):
+            for shape in "o^":
+                values = [Mark(at=x, value=marks.exact(x + place)) for x in (1.0, 2.0)]
+                marks.line(axes, values, place=place, shape=shape)
+        handles += [marks.handle(place, f"device {place}") for place in range(colours) if named]
+        figure = sheet.finish("a quantity", handles)
+        canvas.lay_out(figure)
+        return {fault.kind for fault in fitness.faults(figure)} & {"series without a name"}
+
+    with canvas.style():
+        assert not shared(Sheet(1, 1), colours=1, named=False)
+        assert not shared(Sheet(1, 1), colours=2, named=True)
+        assert shared(Sheet(1, 1), colours=2, named=False)
 
 
 def test_a_panel_without_data_is_dropped_and_a_wide_interval_leaves_the_panel() -> None:

@@ -61,6 +61,26 @@ def test_a_run_of_short_kernels_has_a_bound_and_sets_no_band():
     assert not row(program="tpu", kernel_s=0.0).bound
 
 
+def test_a_small_model_has_a_wider_band_and_sets_none():
+    """Its large products take 30 % of its forecast, and those of the others 70 %."""
+    others = [row(id=str(over), published_s=over, large_s=0.7) for over in (1.0, 1.1, 1.2)]
+    small = row(id="small", published_s=1.6, large_s=0.3, fastest=0.8, slowest=2.0)
+    low, high = forecasts.band(others)
+    assert forecasts.band([*others, small]) == (low, high)
+    assert forecasts.usual_rest([*others, small]) == pytest.approx(0.3)
+    assert forecasts.band_s([*others, small], small) == pytest.approx((low - 0.4 * 0.2, high + 0.4 * 1.0))
+    assert forecasts.held([*others, small], small)
+    assert not forecasts.held([*others, small], dataclasses.replace(small, slowest=1.0))
+
+
+def test_the_products_of_a_step_follow_from_its_shapes():
+    about = {each["id"]: each for each in forecasts.configurations()}["maxtext-llama2-7b-h100-8"]
+    flops = 3 * 2 * 4096 * (32 * (4 * 4096 + 3 * 11008) + 32000) * 4 * 4096
+    assert forecasts.large_s(about) == pytest.approx(flops / (0.753 * 989e12))
+    again = forecasts.large_s({**about, "remat": "block"}) / forecasts.large_s(about)
+    assert 1.2 < again < 4 / 3, "without the last product of a block"
+
+
 def test_the_figure_has_a_mark_for_each_run(tmp_path):
     rows = [row(id=str(over), published_s=over) for over in (1.0, 1.1, 1.2)]
     rows += [row(id="alone", program="torch_compiled", family="two"), row(id="short", kernel_s=4e-5, family="three")]
@@ -90,10 +110,12 @@ def test_pythias_published_time_would_be_faster_than_the_fastest_product():
     assert "282 TFLOP/s" in about["left_out"] and "271" in about["left_out"]
 
 
-def test_a_row_may_name_a_mesh_and_a_link():
+def test_a_row_may_name_a_mesh_a_link_and_settings():
     rows = {each["id"]: forecasts.words(each) for each in forecasts.configurations() if not each["left_out"]}
     assert "--config.strategy=fsdp" in rows["mpt-7b-h100-8"]
     assert not any("lever.mesh" in word for word in rows["mpt-7b-h100-8"])
+    stages = rows["nemo-gpt3-175b-h100-128"]
+    assert {"--config.lever.mesh=fsdp=4,stage=8,tensor=4", "--config.lever.accumulate=64"} <= set(stages)
     hybrid = rows["fms-7b-a100-128"]
     assert {"--config.strategy=hybrid", "--config.lever.mesh=data=16,fsdp=8"} <= set(hybrid)
     for each in forecasts.configurations():
@@ -130,13 +152,15 @@ def test_the_catalogues_bands_are_what_the_results_show():
     rows = forecasts.read(RESULTS)
     assert forecasts.bands(rows) == (RESULTS.parents[3] / forecasts.BANDS).read_text()
     for program in forecasts.PROGRAMS:
-        some = [row for row in rows if row.program == program and row.year >= forecasts.RECENT and not row.bound]
+        some = [row for row in rows if row.program == program and row.sets_band]
         if len(some) < 2:
             continue  # no band
         known = hardware.forecast_band(program)
         assert (known.low, known.high) == pytest.approx(forecasts.band(some), abs=0.005)
-        assert known.runs == len(some)
+        assert known.runs == len(some) and known.rest == pytest.approx(forecasts.usual_rest(some), abs=0.005)
+        banded = {family.program for family in forecasts.families(rows) if family.band[1] < math.inf}
         alike = [row for row in rows if (row.program == "tpu") == (program == "tpu") and not row.bound]
+        alike = [row for row in alike if row.program in banded]
         shortest = min(row.kernel_s for row in alike)
         assert known.kernel_s == pytest.approx(shortest, rel=0.01)
         inside = [known.low <= row.published_s / row.forecast_s <= known.high for row in some]

@@ -14,7 +14,8 @@ import pytest
 from rich.console import Console
 
 from benchmarks import goodput
-from jaxbench.features.training.trainings import KINDS, Costs, Save, Start
+from jaxbench.features.training.costs import Costs
+from jaxbench.features.training.trainings import KINDS, Save, Start
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench import parallel
-from jaxbench.parallel import data_parallel
+from jaxbench.parallel import step_phases
 
 FAULTS = ("skips", "counts", "tires", "forgets", "idle", "replicates")
 
@@ -39,7 +39,7 @@ def build(workload, devices, fault):
 
 
 def _forgetful(workload, devices):
-    right = data_parallel.build_phases(workload, devices, "forward")
+    right = step_phases.build_phases(workload, devices, "forward")
 
     def step(state, batch):
         def nothing(state):

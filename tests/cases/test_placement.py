@@ -15,8 +15,9 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.cases import runnable
 from jaxbench.cases.case_bench import CaseBench, build_cases
-from jaxbench.cases.placement import Placement, place
+from jaxbench.cases.placement import bytes_per_device, place
 from jaxbench.config import CaseSettings
+from jaxbench.core.point import Point
 from jaxbench.errors import NothingToMeasure, UserError
 from jaxbench.sweep import plan
 from jaxbench.workloads.cases import Array, CaseSet, CollectiveWorkload, KernelWorkload, TransferWorkload
@@ -50,7 +51,7 @@ def cases(*members: Any, typed: bool = False) -> CaseSet:
     return CaseSet(name="x", view="stream", cases=members, typed=typed)
 
 
-def names(found: tuple[list[Placement], list[str]]) -> list[str]:
+def names(found: tuple[list[Point], list[str]]) -> list[str]:
     return [p.point for p in found[0]]
 
 
@@ -107,9 +108,9 @@ def test_the_memory_of_a_device_is_a_limit_besides_the_hosts() -> None:
 def test_a_dry_run_shows_what_one_device_holds() -> None:
     case = CollectiveWorkload(op="all_reduce", payload_bytes=1024)
     (point, *_) = place(cases(case), settings(devices=(4,), mesh_shape="2x2"), CPU)[0]
-    assert point.bytes_per_device == 2048 and point.resident_bytes == 4 * 2048
+    assert bytes_per_device(point) == 2048 and point.resident_bytes == 4 * 2048
     (kernel,) = place(cases(copy(8)), settings(), CPU)[0]
-    assert kernel.bytes_per_device == kernel.resident_bytes
+    assert bytes_per_device(kernel) == kernel.resident_bytes
 
 
 def test_many_flops_and_narrow_dtypes_are_left_to_accelerators() -> None:
@@ -142,7 +143,7 @@ def test_collectives_run_in_each_count_and_along_the_axes_of_a_mesh() -> None:
     assert plan.groups(place(cases(case), settings(), GPUS)[0])["gpu"][1].devices == 4
 
 
-def places(points: list[Placement]) -> list[tuple[str, int, int]]:
+def places(points: list[Point]) -> list[tuple[str, int, int]]:
     return [(p.point.rpartition("/")[2], p.devices, p.processes) for p in points]
 
 

@@ -145,7 +145,7 @@ def test_a_copy_that_was_not_made_is_caught(op: str, monkeypatch: pytest.MonkeyP
         return lambda: np.asarray(array)
 
     monkeypatch.setattr(runnable, "_to_host", view)
-    monkeypatch.setattr(runnable, "_onto", lambda place, devices, array: view(array))
+    monkeypatch.setattr(runnable, "_copier_to", lambda place, devices, array: view(array))
     made = make(op)
     copy = made.call()
     np.testing.assert_array_equal(copy, np.asarray(starts[0]))
@@ -160,7 +160,7 @@ def test_one_wrong_value_is_counted(op: str, monkeypatch: pytest.MonkeyPatch) ->
         return lambda: changed
 
     monkeypatch.setattr(runnable, "_to_host", almost)
-    monkeypatch.setattr(runnable, "_onto", lambda place, devices, array: almost(array))
+    monkeypatch.setattr(runnable, "_copier_to", lambda place, devices, array: almost(array))
     made = make(op)
     made.call()
     assert made.wrong() == 1

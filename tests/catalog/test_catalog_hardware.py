@@ -85,8 +85,8 @@ def test_a_rate_of_other_units_than_the_product_may_run_on_is_no_peak(kind: str,
 
 
 def test_every_listed_kind_names_a_row_or_a_reason() -> None:
-    rows = hardware._rows()
-    for entry in hardware._kinds().values():
+    rows = hardware._rows_by_name()
+    for entry in hardware._rows_by_kind().values():
         assert (entry["name"] in rows) != bool(entry["reason"]), entry
         if entry["name"]:
             shared = "2 JAX devices" in rows[entry["name"]]["notes"] or "two devices" in rows[entry["name"]]["notes"]
@@ -134,12 +134,12 @@ def test_the_link_one_way(kind: str, one_way_gb_s: float, pcie: bool, reduces: b
 
 
 def test_a_link_in_one_direction_is_not_halved_and_without_a_number_or_a_direction_unknown() -> None:
-    row = {**hardware._rows()["NVIDIA H200 SXM"], "interconnect_note": "NVLink 4, unidirectional"}
-    link = hardware._link(row, share=1)
+    known = hardware._rows_by_name()["NVIDIA H200 SXM"]
+    link = hardware._link({**known, "interconnect_note": "NVLink 4, unidirectional"}, share=1)
     assert link is not None and link.unidirectional_bytes_per_s == link.catalogued_bytes_per_s
     gamer = hardware.find("NVIDIA GeForce GTX 1080")
     assert gamer is not None and gamer.link is None
-    assert hardware._link({**hardware._rows()["NVIDIA H200 SXM"], "interconnect_note": "NVLink 4"}, share=1) is None
+    assert hardware._link({**known, "interconnect_note": "NVLink 4"}, share=1) is None
 
 
 def test_links_and_memory_carry_their_doubts() -> None:
@@ -150,5 +150,5 @@ def test_links_and_memory_carry_their_doubts() -> None:
 
 
 def test_every_catalogued_link_states_its_direction() -> None:
-    for row in hardware._rows().values():
+    for row in hardware._rows_by_name().values():
         assert (hardware._link(row, share=1) is not None) == bool(row["interconnect_GBps_per_device"]), row["name"]

@@ -3,7 +3,7 @@
 
 python -m tests.chosen record FOLDER [WORDS OF PYTEST]   Run tests, and write which lines each runs. Python >= 3.12.
 python -m tests.chosen coverage FOLDER...                Print how many of these lines `make test` runs.
-python -m tests.chosen choose SECONDS FOLDER...          Write left_out.txt for this many seconds on one core.
+python -m tests.chosen choose SECONDS FOLDER...          Write left_out.txt for this many CPU seconds.
 python -m tests.chosen mutations FILE [FOLDER...]        Plant each fault of mutations.toml; append to FILE who saw it.
 
 To record all tests: `record all -m "" -n 2 --dist=worksteal`, or in parts, one folder each. An interrupted `mutations`

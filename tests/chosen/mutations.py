@@ -19,7 +19,7 @@ from .choice import left_out
 from .recording import ROOT, Recording
 
 FAULTS = Path(__file__).with_name("mutations.toml")
-COPIED = ("jaxbench", "tests", "experiments", "configs", "benchmarks", "docs", "cards", "pyproject.toml")
+COPIED = ("jaxbench", "tests", "experiments", "configs", "benchmarks", "docs", "cards", "examples", "pyproject.toml")
 LIMIT_S = 240.0  # for the tests of one fault
 MOST = 150  # tests of one fault, those with the fewest seconds
 
@@ -118,7 +118,9 @@ def plant(fault: Fault, copy: Path, recording: Recording) -> dict[str, str]:
 def tried(tests: Iterable[str], copy: Path) -> dict[str, str]:
     """Runs tests until one fails. Those that a change of the tests has taken away are left out by pytest itself."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", "--tb=no", "-rfE", *tests]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    # A planted file has a new time, so compiled files may stay: compiling all again is half of a start.
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPATH"] = str(copy)
     process = subprocess.Popen(
         command,
         cwd=copy,

@@ -21,7 +21,7 @@ AT_START = "import os; 'LINES_TO' in os.environ and exec(open({path!r}).read(), 
 
 @dataclass
 class Recording:
-    """By id of a test: the lines that it ran, as `file:line` below jaxbench/, and its seconds. And what failed."""
+    """By id of a test: the lines that it ran, as `file:line` below jaxbench/, and its CPU seconds. And what failed."""
 
     lines: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))

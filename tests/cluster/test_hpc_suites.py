@@ -34,8 +34,11 @@ def surroundings(folder: Path) -> dict[str, str]:
     return {**environment(), "PATH": path}
 
 
-def reframe(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    (folder / "site.py").write_text(SITE)
+SLURM_SITE = SITE.replace('"scheduler": "local", "launcher": "local"', '"scheduler": "squeue", "launcher": "srun"')
+
+
+def reframe(folder: Path, *words: str, site: str = SITE) -> subprocess.CompletedProcess[str]:
+    (folder / "site.py").write_text(site)
     check = str(ROOT / "examples" / "reframe" / "jaxbench_check.py")
     command = [str(REFRAME), "-C", "site.py", "-c", check, "-r", "--performance-report", *words]
     variables = {**surroundings(folder), "RFM_ENABLE_RESULTS_STORAGE": "0"}
@@ -58,6 +61,29 @@ def test_reframe_fails_a_run_that_is_slower_than_its_card(tmp_path: Path) -> Non
         tmp_path, "-S", "experiment=mlp", "-S", f"settings={SMALL} --config.mesh.devices=1", "-S", f"card={path}"
     )
     assert done.returncode == 1 and "failed to meet reference" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.full
+@pytest.mark.skipif(REFRAME is None, reason="ReFrame is not installed")
+def test_reframe_runs_one_job_on_two_nodes_of_slurm(slurm_here: None, tmp_path: Path) -> None:
+    """Both tasks of one `srun` are the processes of one launch: the run has points on both nodes.
+
+    A gate may refuse the times of steps this short on a busy machine, and ReFrame reports what the run exported.
+    """
+    settings = f"{SMALL} --config.mesh.devices=1,2"
+    done = reframe(
+        tmp_path, "-S", "experiment=mlp", "-S", f"settings={settings}", "-S", "num_tasks=2",
+        "-S", "num_tasks_per_node=1", "--keep-stage-files", site=SLURM_SITE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (manifest,) = tmp_path.rglob("manifest.json")
+    assert len(json.loads(manifest.read_text())["hosts"]) == 2
+    rows = csv.DictReader((manifest.parent / "summary.csv").read_text().splitlines())
+    assert [(row["devices"], row["processes"]) for row in rows] == [("1", "1"), ("2", "2")]
+    exported = json.loads((manifest.parent / "bmf.json").read_text())
+    assert exported
+    for point in exported:
+        assert f"{point.replace('/', '_')}_step" in done.stdout
 
 
 @pytest.mark.skipif(JUBE is None, reason="JUBE is not installed")

@@ -18,8 +18,8 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.analysis import points
 from jaxbench.core import schema
+from jaxbench.core.point import Point
 from jaxbench.measure import model_steps, step_facts
-from jaxbench.measure.point import Point
 
 MODEL = '''"""Least squares."""
 import time
@@ -123,7 +123,7 @@ def test_the_truth_passes_and_says_what_was_checked(tmp_path, monkeypatch):
     assert {*last} == {*found.after} and last["steps"].reason == "the state counted 12 updates in 12 steps"
     assert found.after["steps"].reason == "the state counted 20 updates in 20 steps"
     assert "from the state after 20 timed steps: relative L2" in found.after["timed update"].reason
-    assert "one device after 1 updates" in found.after["timed update"].reason
+    assert "one device after 1 update is" in found.after["timed update"].reason
 
 
 def test_a_model_that_has_learnt_its_batch_is_asked_from_its_first_state(tmp_path, monkeypatch):
@@ -222,5 +222,5 @@ def test_one_device_that_is_called_two(tmp_path, monkeypatch):
     found = measure(tmp_path, monkeypatch, fault="idle")
     assert found.wrong == {"devices"} and found.ok is False
     assert "devices: the compiled step uses 1 devices, NOT the 2 that were asked for" in found.reason
-    assert found.record.passport.expected_gradient_bytes == 32
+    assert found.record.compile_report.expected_gradient_bytes == 32
     assert "0 numbers by all-reduce, but 8 are expected" in found.checks["collectives"].reason

@@ -81,6 +81,31 @@ def test_groups_in_every_form(text, expected):
     assert collective_counts.replica_groups(text, 4) == expected
 
 
+@pytest.mark.parametrize(("groups", "stride"), [("{{1,3},{0,2}}", 2), ("{{5,4},{7,6}}", 1), ("{{3},{2}}", 0)])
+def test_the_stride_of_a_group_is_the_distance_of_its_neighbours(groups, stride):
+    module = parse(f"  %all-reduce.1 = f32[8]{{0}} all-reduce(%x), replica_groups={groups}, to_apply=%add\n")
+    (line,) = module.instructions.values()
+    assert collective_counts.of_instruction(line, module, {"data": 8})[1] == stride
+
+
+@pytest.mark.parametrize(
+    ("target", "slices", "members"),
+    [
+        ('"{1,2}x{0:3}"', 2, 2),
+        ('"{0:3}x{0:1}"', 4, 4),
+        ("{{100002->200000},{200002->100000}}", 2, 2),
+        ("{{100000,100001,200000,200001}}", 2, 4),
+    ],
+)
+def test_the_slices_and_members_of_a_collective_between_slices(target, slices, members):
+    attributes = (
+        f'_xla_host_transfer_rendezvous="x_0",_xla_megascale_target={target},_xla_megascale_transfer_type="ALL_REDUCE"'
+    )
+    module = parse(f"  %send = (f32[8]{{0}}, u32[]) send(%x), frontend_attributes={{{attributes}}}\n")
+    (line,) = module.instructions.values()
+    assert collective_counts.between_slices(line) == ("x_0", "all-reduce", slices, members)
+
+
 def test_groups_are_named_by_the_axes_that_they_are_along():
     mesh = {"data": 2, "fsdp": 1, "tensor": 4}
     rows, columns = ((0, 1, 2, 3), (4, 5, 6, 7)), ((0, 4), (1, 5), (2, 6), (3, 7))

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from chosen import choice, mutations, recording
+from chosen import choice, mutations, recorder, recording
 from house.tree import ROOT
 
 FAULTS, LOST = 60, 3  # faults that no longer fit the package: replace them before there are more
@@ -47,6 +47,15 @@ def test_tests_are_chosen_by_new_lines_a_second_until_the_time_is_used() -> None
     assert choice.chosen(3, failed) == ["a.py::cheap", "b.py::slow"]
 
 
+def test_what_is_left_out_and_was_not_recorded_stays_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "LEFT_OUT", tmp_path / "left_out.txt")
+    choice.LEFT_OUT.write_text("# why\na.py::now_worth_it\nb.py::not_recorded\n")
+    seconds = {"a.py::now_worth_it": 2.0, "a.py::slow": 9.0}
+    told = recording.Recording({"a.py::now_worth_it": {"one:1"}, "a.py::slow": {"one:1"}}, seconds)
+    assert choice.choose(3, told) == 0
+    assert choice.LEFT_OUT.read_text() == "# why\na.py::slow\nb.py::not_recorded\n"
+
+
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python has sys.monitoring from 3.12 on")
 def test_lines_are_recorded_by_test_also_in_a_child_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("def f(x):\n    if x:\n        return 1\n    return 2\n\n\nclass A:\n    y = 1\n")
@@ -66,3 +75,15 @@ def test_lines_are_recorded_by_test_also_in_a_child_that_is_killed(tmp_path: Pat
     told = recording.read([str(tmp_path)])
     assert told.lines == {"first": {"own.py:2", "own.py:3"}, "second": {"own.py:2", "own.py:4"}}
     assert told.seconds == {"first": 2.0}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the CPU time of a child that runs")
+def test_the_seconds_of_a_test_are_those_of_all_its_processes() -> None:
+    burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True)\ninput()"
+    before = recorder.spent_s()
+    with subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin and child.stdout and child.stdout.readline()
+        running = recorder.spent_s() - before
+        child.communicate(b"\n")
+    ended = recorder.spent_s() - before
+    assert running > 0.25 and ended >= running

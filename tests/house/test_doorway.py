@@ -108,9 +108,9 @@ def test_variables_become_flags(call) -> None:
 
 
 def test_python_is_started_for_tests_as_if_a_shell_exported_nothing_for_it(call, monkeypatch) -> None:
-    for name, value in {"PYTHONOPTIMIZE": "1", "PYTHONWARNINGS": "error", "PYTHONIOENCODING": "ascii"}.items():
+    ours = {"PYTHONOPTIMIZE", "PYTHONWARNINGS", "PYTHONIOENCODING", "PYTHONDONTWRITEBYTECODE"}
+    for name, value in zip(sorted(ours), ("1", "ascii", "1", "error"), strict=True):
         monkeypatch.setenv(name, value)
-    ours = {"PYTHONOPTIMIZE", "PYTHONWARNINGS", "PYTHONIOENCODING"}
     found = {*call("test")[2]}
     assert "PYTHONUTF8" in found and not ours & found
     assert ours <= {*call("run", "EXP=cnn")[2]}, "the app runs as the shell says"

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ast
-import io
 import os
 import re
 import subprocess
@@ -13,11 +12,9 @@ from pathlib import Path
 
 import pytest
 from house.tree import ROOT, findings, parsed, python_files
-from rich.padding import Padding
-from rich.text import Text
 
-from jaxbench import app, command_form, commandline
-from jaxbench.command_form import as_typed, with_extra
+from jaxbench import command_form, commandline
+from jaxbench.command_form import with_extra
 
 FLAGS = {"preset", "workdir", "dry_run", "target", "from", "template", "run", "config"} | {
     "a", "b", "across", "metric", "margin", "budget_s", "name", "card", "share_machine", "elastic", "fault_timeout",
@@ -49,43 +46,19 @@ def test_planted_flags_are_found() -> None:
     assert not flags_defined("a.py", "flags.FLAGS.more = 'x'")
 
 
-# Messages name commands and flags in the form in which the person started jaxbench.
-
-
-CASES = {
-    "no threshold: run jaxbench calibrate first.": "no threshold: run make calibrate first.",
-    "add --across=strategy.": "add ACROSS=strategy.",
-    "choose a new --workdir.": "choose a new WORKDIR.",
-    "the same command with --workdir=results/a.b continues.": "the same command with WORKDIR=results/a.b continues.",
-    "jaxbench run cnn --preset=smoke --config.a.b=1 --config.c=2.": (
-        'make run EXP=cnn PRESET=smoke ARGS="--config.a.b=1 --config.c=2".'
-    ),
-    "wait, or add --share_machine to measure": "wait, or add ARGS=--share_machine to measure",
-    "add --options='--host a:2,b:2' or wait": "add LAUNCH=\"--options='--host a:2,b:2'\" or wait",
-    "jaxbench launch slurm --nodes=1,2 -- run gpt": "make launch ENGINE=slurm EXP=gpt LAUNCH=--nodes=1,2",
-    "'jaxbench run collectives', give": "'make run EXP=collectives', give",
-    "jaxbench baseline --run=DIR --name=NAME.": "make baseline RUN=DIR NAME=NAME.",
-    "jaxbench paper goyal2017, or jaxbench ab would": "make paper ID=goyal2017, or make ab would",
-    "jaxbench try my/mine.py": "make try EXP=my/mine.py",
-    "this jaxbench reads 3; --config.batch=0 is too small.": "this jaxbench reads 3; --config.batch=0 is too small.",
-}
-
-
-@pytest.mark.parametrize(("text", "under_make"), CASES.items())
-def test_a_message_says_what_its_reader_can_type(text: str, under_make: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert as_typed(text) == text
+def test_an_error_says_to_a_person_at_make_how_to_type_what_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "this machine is not calibrated: run jaxbench calibrate first."
+    assert command_form.for_make(said) == ""
     monkeypatch.setenv(command_form.FORM, "make")
-    assert as_typed(text) == under_make
-    assert as_typed(under_make) == under_make  # a worker's message is rendered by its parent again
+    assert "jaxbench; make takes a flag as ARGS=--flag=value" in command_form.for_make(said)
+    assert "ARGS=" in command_form.for_make("choose a new --workdir.")
+    assert command_form.for_make("the disk is full.") == ""
 
 
-def test_the_terminal_renders_whatever_a_verb_prints(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(command_form.FORM, "make")
-    console = app.Terminal(file=io.StringIO(), width=200)
-    console.print("choose a new --workdir", Padding(Text("add --across=x", style="dim"), 0), style="yellow")
-    console.out("python -m jaxbench run cnn --workdir=x")
-    assert "python -m jaxbench run cnn --workdir=x\n" in console.file.getvalue()  # type: ignore[attr-defined]
-    assert "WORKDIR" in console.file.getvalue() and "ACROSS=x" in console.file.getvalue()  # type: ignore[attr-defined]
+# The Makefile's variable for a flag, and for the argument of a verb; of all other verbs with an argument: EXP.
+VARIABLES = {name: name.upper() for name in "preset workdir from to run a b across name card docs".split()}
+VARIABLES["targets"] = "TARGET"
+ARGUMENTS = {"paper": "ID", "launch": "ENGINE"}
 
 
 def test_every_verb_and_every_variable_is_the_makefiles() -> None:
@@ -93,10 +66,10 @@ def test_every_verb_and_every_variable_is_the_makefiles() -> None:
     for verb, about in commandline.VERBS.items():
         if verb in ("help", "version", "install-completion"):
             continue
-        variable = command_form.ARGUMENTS.get(verb, "EXP") if about.argument not in ("", "...") else ""
+        variable = ARGUMENTS.get(verb, "EXP") if about.argument not in ("", "...") else ""
         (recipe,) = re.findall(rf"^{verb}:.*\n\t.*", makefile, re.MULTILINE)
         assert f"$(app) {verb}" in recipe and (not variable or f"$${variable}" in recipe or "${EXP:-mlp}" in recipe)
-    for flag, variable in command_form.VARIABLES.items():
+    for flag, variable in VARIABLES.items():
         assert f'--{flag}="$${variable}"' in makefile
 
 
@@ -110,7 +83,8 @@ def test_the_makefile_says_that_it_started_the_app(tmp_path: Path) -> None:
     env = {**clean, "PYTHONPATH": os.pathsep.join(sys.path)}
     words = ["make", "check", "EXP=mlp", "NAME=none", f"VENV={tmp_path}"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, env=env)
-    assert "keep one with make baseline RUN=DIR NAME=NAME." in done.stderr, done.stderr
+    assert "keep one with jaxbench baseline --run=DIR" in done.stderr, done.stderr
+    assert "/bin/jaxbench; make takes a flag as ARGS=--flag=value" in done.stderr, done.stderr
 
 
 def test_an_extra_is_installed_from_what_the_person_has(monkeypatch: pytest.MonkeyPatch) -> None:

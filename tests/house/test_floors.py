@@ -21,6 +21,7 @@ FLOORS = (
     {"environments"},
     {"core"},
     {"hlo"},
+    {"config_values"},
     {"config"},
     {"processes"},
     {"workloads"},
@@ -57,6 +58,7 @@ FEATURES: dict[str, set[str]] = {
     "launch": set(),
     "machine_profile": set(),
     "own_step": {"ablations"},  # the recipe of its ablations
+    "power_limits": set(),
     "profile": set(),
     "time_to_target": {"training"},  # it runs trainings and reads their curves
     "training": set(),
@@ -68,11 +70,11 @@ WITHOUT_JAX = {
     "accept": {"files", "outcome", "probe", "probes", "reference_rates", "rule", "verdicts"},
     "audit": {"checks", "table", "work"},
     "cards": {"card", "gallery"},
-    "comparison": {"calibration", "comparable", "comparison", "judge", "phases", "ratio"},
+    "comparison": {"calibration", "claims", "comparable", "comparison", "judge", "phases", "ratio", "sequential"},
     "exports": {"formats", "markdown", "measure", "mlperf", "quantities", "source", "texts", "trackers"},
     "fixture": {"measured", "plugin", "table"},
-    "forecast": {"advice", "estimate", "forecasts", "network", "schedule", "work"},
-    "training": {"trainings"},
+    "forecast": {"advice", "estimate", "forecasts", "network", "power", "schedule", "work"},
+    "training": {"costs", "trainings"},
 }
 # Above the features, lowest first.
 ROOF = ({"worker"}, {"suites"}, {"verbs"}, {"commandline"}, {"commands"}, {"app"}, {"api", "__main__"})
@@ -86,7 +88,7 @@ NO_JAX = {
     "catalog",
     *("hlo", "records", "configs", "environments", "features", *WINGS),
 }
-CORE_WITHOUT_JAX = {"schema", "same_model", "store"}
+CORE_WITHOUT_JAX = {"point", "schema", "same_model", "store"}
 SHAPES = "jaxtyping"  # of arrays of NumPy, too, but only type checkers may need it where jax may be missing
 JAX = {"jax", "jaxlib", "flax", "optax", "orbax", SHAPES, "chex"}
 

@@ -118,7 +118,9 @@ def test_a_set_of_another_release_is_not_supported_and_fails_nothing_where_all_w
     assert caught.value.stage == "build" and isinstance(caught.value.__cause__, Unsupported)
     why = str(caught.value.__cause__)
     rows = [
-        SimpleNamespace(point=SimpleNamespace(point=name, strategy="jit_auto", status=status, reason=why))
+        SimpleNamespace(
+            point=SimpleNamespace(point=name, strategy="jit_auto", status=status, reason=why), point_id=name
+        )
         for name, status in (("a", "ok"), ("b", "unsupported"))
     ]
     assert sentences.excused(rows, bench.config.to_dict()) == [f"b: {why}"]

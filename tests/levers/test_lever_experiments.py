@@ -59,14 +59,14 @@ def test_precision():
 @pytest.mark.full
 def test_accumulate():
     found = measure("accumulate", batch=64)
-    memory = [record.passport.temp_bytes for record in found.values()]
+    memory = [record.compile_report.temp_bytes for record in found.values()]
     assert memory == sorted(memory, reverse=True) and memory[-1] < 0.7 * memory[0]
 
 
 @pytest.mark.full
 def test_remat():
     found = measure("remat", **{"lever.remat": "none,sqrt,block"})
-    memory = {arm.removeprefix("remat="): record.passport.temp_bytes for arm, record in found.items()}
+    memory = {arm.removeprefix("remat="): record.compile_report.temp_bytes for arm, record in found.items()}
     assert memory["sqrt"] < memory["none"] and memory["block"] < memory["none"]
 
 
@@ -74,15 +74,15 @@ def test_remat():
 def test_freeze():
     patterns = small("freeze").lever.freeze.split(",")
     trained, frozen = measure("freeze", **{"mesh.devices": "2", "lever.freeze": f"none,{patterns[-1]}"}).values()
-    assert frozen.passport.product_flops_per_step < 0.8 * trained.passport.product_flops_per_step
-    assert frozen.passport.expected_gradient_bytes < trained.passport.expected_gradient_bytes
+    assert frozen.compile_report.product_flops_per_step < 0.8 * trained.compile_report.product_flops_per_step
+    assert frozen.compile_report.expected_gradient_bytes < trained.compile_report.expected_gradient_bytes
 
 
 @pytest.mark.full
 def test_ladder():
     found = measure("ladder")
-    assert found["execution=eager"].passport.peak_bytes is None
-    assert found["execution=donated"].passport.peak_bytes < found["execution=jit"].passport.peak_bytes
+    assert found["execution=eager"].compile_report.peak_bytes is None
+    assert found["execution=donated"].compile_report.peak_bytes < found["execution=jit"].compile_report.peak_bytes
     assert {record.levers["input"] for record in list(found.values())[:-1]} == {"pipeline:0"}
     assert all("waited_share" in record.outcome for record in found.values())
 
@@ -90,9 +90,9 @@ def test_ladder():
 @pytest.mark.full
 def test_phases():
     found = measure("phases", **{"mesh.devices": "1,2"})
-    flops = [record.passport.product_flops_per_step for record in list(found.values())[:4]]
+    flops = [record.compile_report.product_flops_per_step for record in list(found.values())[:4]]
     assert flops[0] < 0.6 * flops[1] and flops[1] <= flops[2]
-    reduced = {arm: sum(c.bytes - c.scalar_bytes for c in r.passport.collectives) for arm, r in found.items()}
+    reduced = {arm: sum(c.bytes - c.scalar_bytes for c in r.compile_report.collectives) for arm, r in found.items()}
     assert reduced["part=local on 2"] == 0 < reduced["part=step on 2"]
 
 

@@ -102,7 +102,7 @@ def test_a_slow_accelerator_is_a_factor_and_is_named(tmp_path: Path) -> None:
     speeds = DeviceSpeeds(("gpu 0 (NVIDIA L4)", "gpu 1 (NVIDIA L4)"), (1e-3, 2e-3))
     rows = []
     for row in run_rows.analyse(points.load(run), config=run.config()):
-        if row.point.point == TWO:
+        if row.point_id == TWO:
             rounds = tuple(
                 dataclasses.replace(each, accelerators=speeds.names, accelerator_product_s=(speeds.product_s,) * 6)
                 for each in row.point.rounds

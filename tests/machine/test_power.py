@@ -20,8 +20,16 @@ from jaxbench.report import sentences
 STATES = json.loads((Path(__file__).parent / "nvml_states.json").read_text())
 
 
+NAMES = ("good", "throttled", "denied", "reset", "lost")
+NOT_SUPPORTED = 3
+
+
 class NVMLError(Exception):
-    pass
+    """As that of nvidia-ml-py. value: the code."""
+
+    def __init__(self, value: int):
+        super().__init__(STATES["codes"][str(value)])
+        self.value = value
 
 
 class Replayed:
@@ -47,10 +55,10 @@ class Replayed:
 
     def __getattr__(self, function: str) -> Any:
         def answer(*given: int) -> Any:
-            answers = self._moments[self.moment].get(function.removeprefix("nvmlDeviceGet"), {})
-            key = ",".join(map(str, given))
+            now = self._moments[self.moment]
+            answers, key = now.get(function.removeprefix("nvmlDeviceGet"), {}), ",".join(map(str, given))
             if not self.open or key not in answers:
-                raise NVMLError("GPU is lost" if self.moment else "Not Supported")
+                raise NVMLError(now.get("error", {}).get(key.partition(",")[0], NOT_SUPPORTED))
             return answers[key]
 
         return answer
@@ -59,6 +67,23 @@ class Replayed:
 @pytest.fixture(autouse=True)
 def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(power.energy, "packages", dict)
+
+
+@pytest.mark.parametrize("state", NAMES)
+def test_a_state_has_only_what_nvml_documents(state: str) -> None:
+    documented = STATES["documented"]
+    for moment in STATES[state]:
+        functions = {*moment} - {"error"}
+        assert functions <= {*documented}
+        codes = moment.get("error", {}).values()
+        assert all(code in each["codes"] for code in codes for each in documented.values())
+        assert all(not bits & ~0x1FF for bits in moment.get("CurrentClocksEventReasons", {}).values())
+        for gpu, bits in moment.get("CurrentClocksEventReasons", {}).items():
+            if bits & 0x40:  # heat of the hardware halves the clock, and is a hardware slowdown
+                default = STATES[state][0]["DefaultApplicationsClock"][f"{gpu},1"]
+                assert bits & 0x8 and moment["ClockInfo"][f"{gpu},1"] <= default / 2
+        # An H100 draws at most 700 W, apart from short excursions. Its counter is in millijoules.
+        assert all(10_000 <= milliwatts <= 800_000 for milliwatts in moment.get("PowerUsage", {}).values())
 
 
 def block(state: str) -> tuple[DevicePower, DevicePower]:
@@ -81,8 +106,8 @@ def test_a_good_block_has_means_of_its_readings_and_the_difference_of_its_counte
 
 def test_a_low_clock_and_heat_slow_a_block() -> None:
     low, hot = block("throttled")
-    assert low.reasons == 0 and low.sm_mhz == 1150.0 and low.slowed, "below 75 % of 1980 MHz"
-    assert hot.sm_mhz == 1980.0 and hot.reasons == 64 and hot.slowed, "heat in one of its readings"
+    assert low.reasons == 4 and low.sm_mhz == 1150.0 and low.slowed, "below 75 % of 1980 MHz"
+    assert hot.sm_mhz == 1485.0 and hot.reasons == 72 and hot.slowed, "heat in one of its readings, 75 % of the clock"
 
 
 def test_a_denied_counter_is_unknown_and_never_0() -> None:

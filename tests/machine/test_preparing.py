@@ -101,7 +101,7 @@ def test_the_page_has_a_line_for_each_point_and_set() -> None:
     table = page.ledger(cold)
     assert table is not None and [str(line.cells[0]) for line in table.lines] == [
         "the processes and the model",
-        "jit_auto/strong/2",
+        "jit_auto strong on 2 devices",
     ]
     assert "at most 9 programs" in page.sentences(cold)[1]
     assert page.ledger({}) is None and page.sentences({}) == []

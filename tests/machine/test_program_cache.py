@@ -83,6 +83,8 @@ def test_sets_share_the_part_of_a_cpu_and_have_their_own_on_an_accelerator(tmp_p
     gpu = opened(tmp_path, GPU)
     assert len({gpu.part(number) for number in range(program_cache.TUNINGS)}) == program_cache.TUNINGS
     assert gpu.part(program_cache.TUNINGS) == gpu.part(0), "later pairs load what the first ones have tuned"
+    tpu = opened(tmp_path, CPU | {"platform": "tpu", "device_kind": "TPU v5 lite", "platform_version": "libtpu"})
+    assert tpu.part(1) == tpu.part(0) != gpu.part(0), "its compiler tries no variants, so one set compiles for all"
 
 
 def test_an_entry_that_was_cut_off_is_removed_and_the_others_stay(tmp_path: Path) -> None:

@@ -132,6 +132,12 @@ def test_a_file_that_changes_settings_has_them_reset_or_is_refused(monkeypatch):
         start.reset_jax_settings()
 
 
+def test_a_page_names_no_variable_that_jaxbench_sets_itself() -> None:
+    own = {**program_cache.KEEP_ALL, **program_cache.NO_CACHE, program_cache.FOLDER: "results/mlp/compiled"}
+    own |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "8"}
+    assert jax_settings.sentences([own]) == []
+
+
 def test_the_page_names_what_was_reset_and_what_was_not_but_no_path():
     given = {"JAX_DEBUG_NANS": "1", "JAX_ENABLE_X64": "1", "JAX_LIBRARY_PATH": "/a/b", "JAX_LOG_COMPILES": "1"}
     reset, wide, path = jax_settings.sentences([given, {**given, "JAX_DEBUG_NANS": "True"}])  # the worker's word

@@ -20,13 +20,13 @@ from jaxbench import config as config_lib
 from jaxbench import discovery, levers
 from jaxbench.analysis import points
 from jaxbench.core import schema
+from jaxbench.core.point import Point
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
 from jaxbench.levers import DEFAULTS, Arm
 from jaxbench.machine import mesh
 from jaxbench.measure import model_steps
 from jaxbench.measure import reference as references
-from jaxbench.measure.point import Point
 from jaxbench.processes import gpu_sharing as sharing
 
 
@@ -82,14 +82,15 @@ def test_no_accelerator_holds_the_whole_batch_while_it_is_drawn(host):
     mine = bench("mlp", jax.devices())
     expected = jax.device_get(mine.source.batch(point(4)))
     mine.steps.devices = [types.SimpleNamespace(platform="gpu")]
-    draw, places = mine.source._draw, set()
+    mine.steps.proof.draw.devices = mine.steps.devices
+    draw, places = mine.steps.proof.draw.compiled, set()
 
     def spied(*arguments):
         drawn = draw(*arguments)
         places.update(device for leaf in jax.tree.leaves(drawn) for device in leaf.devices())
         return drawn
 
-    mine.source._draw = spied
+    mine.steps.proof.draw.compiled = spied
     with jax.set_mesh(mesh.data_mesh(jax.devices()[:4], AxisType.Auto)):  # as the rounds draw it
         found = mine.source.batch(point(4))
     assert places == {host}
@@ -129,7 +130,7 @@ def test_an_answer_that_nobody_can_give_leaves_a_point_unchecked(host, monkeypat
     measured = mine.round("p", 0)
     assert collectives.ok and measured.block_s
     assert [(v.name, v.ok, v.unchecked) for v in measured.checks][-1] == ("timed update", False, True)
-    about = points.PointLines(passports=[record])
+    about = points.PointLines(compile_reports=[record])
     assert points.check(about) == (None, f"parameters: {parameters.reason}")
     assert not list(points.faults(record))
     assert schema.from_json(schema.to_json(record)) == record
@@ -212,3 +213,15 @@ def test_the_processes_of_all_arms_share_a_gpus_memory(tmp_path, monkeypatch):
     assert [alone[0], two[0], mps[0]] == ["", "-2trainings", "-2trainings-mps"]
     assert all(variables["XLA_PYTHON_CLIENT_MEM_FRACTION"] == "0.180" for _, variables in (alone, two, mps))
     assert mps[1][sharing.PIPES] == str(tmp_path) != two[1][sharing.PIPES]
+
+
+@pytest.mark.parametrize("free", [1e3, 1e12])
+def test_a_loaded_point_keeps_its_state_only_while_there_is_memory(free, monkeypatch):
+    """Sets that load many points would otherwise hold the states of all at once."""
+    first, second = bench("mlp", jax.devices()[:1]), bench("mlp", jax.devices()[:1])
+    of = point(1)
+    record = first.prepare(of.to_json())
+    monkeypatch.setattr("jaxbench.measure.memory.available", lambda: free)
+    assert second.prepare_again(of.to_json(), record.program_sha256, steps=2)
+    assert bool(second.kept.states) is bool(second.kept.batches) is (free > 1e6)
+    assert second.round("p", 0, steps=2).block_s

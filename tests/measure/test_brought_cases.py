@@ -47,7 +47,7 @@ def kind(workload: TrainWorkload) -> LossKind:
 def compared(workload: TrainWorkload, strategy: str) -> tuple[reference.TrainedState, reference.Reference]:
     """(the result of a strategy on two devices, the result of one device)."""
     program, batch = parallel.build(strategy, workload, jax.devices()[:2]), workload.synthetic(KEY, 16)
-    layout = reference.BatchLayout.of(program, draws=expected_communication.draws(workload))
+    layout = reference.BatchLayout.of(program, uses_key=expected_communication.uses_key(workload))
     state = reference.initial_state(workload, KEY, device=jax.devices()[0])
     expected = reference.reference(workload, state, batch, device=jax.devices()[0], layout=layout)
     return check.train(program, program.step, KEY, batch), expected

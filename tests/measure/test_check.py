@@ -46,7 +46,7 @@ def test_equal_passes_and_updates_hardly_larger_than_the_distance_prove_nothing(
 
 @pytest.mark.parametrize("value", [1.0001, 0.0, np.nan, np.inf])
 def test_different_or_not_finite_fails(value):
-    assert not judge(value).ok
+    assert not judge(value).ok and "NOT within" in judge(value).reason
 
 
 def test_a_batch_in_parts_has_the_same_gradient():
@@ -310,7 +310,7 @@ def test_a_scaled_loss_overflows_part_by_part_where_a_program_gives_it_parts():
     """The gradient of a part is larger than that of the batch: different skipped steps must not look like a fault."""
     workload, devices = levers.in_precision(linear_workload(optax.sgd(0.1)), "float16"), jax.devices()[:4]
     batch, program = workload.synthetic(KEY, 16), pmap.build(workload, devices)
-    layout = reference.BatchLayout.of(program, draws=False)
+    layout = reference.BatchLayout.of(program, uses_key=False)
     about = {"device": devices[0], "layout": layout, "flops": 1.0, "apart": lambda: True}
     expected = reference.reference_that_fits(workload, KEY, batch, **about)
     actual = check.train(program, program.step, KEY, batch)
@@ -371,5 +371,5 @@ def test_a_gradient_that_is_only_rounding_depends_on_the_order_of_the_examples()
 def test_another_order_of_examples_that_belong_together_excuses_nothing():
     state, batch, expected = float16_before_a_normalization(mix=True)
     assert not list(rounding.reordered(expected, state, batch, layout=reference.BatchLayout()))
-    drawn = reference.BatchLayout(draws=True)
+    drawn = reference.BatchLayout(uses_key=True)
     assert not list(rounding.reordered(expected, state, batch, layout=drawn))

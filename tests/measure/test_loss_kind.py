@@ -121,8 +121,8 @@ def test_a_padded_loss_in_both_forms() -> None:
 
 
 def test_whether_a_loss_draws() -> None:
-    assert not expected_communication.draws(padded()) and expected_communication.draws(padded(dropout=0.5))
-    assert not expected_communication.draws(experiment_workload("cnn"))
+    assert not expected_communication.uses_key(padded()) and expected_communication.uses_key(padded(dropout=0.5))
+    assert not expected_communication.uses_key(experiment_workload("cnn"))
 
 
 @pytest.mark.parametrize(

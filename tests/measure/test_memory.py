@@ -19,7 +19,7 @@ import numpy as np
 from jaxbench.measure import memory
 
 def resident():
-    return memory._status("VmRSS") / 2**20
+    return memory._process_bytes("VmRSS") / 2**20
 
 arrays = [np.ones(2**17) for _ in range(100)]  # 1 MiB each
 last = arrays[-1]  # lies at the heap's end, as an array that is still in use does

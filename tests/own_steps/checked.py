@@ -8,10 +8,10 @@ import pytest
 from ml_collections import ConfigDict
 
 from jaxbench import levers
+from jaxbench.core.point import Point
 from jaxbench.features.own_step import recipe, requests, settle
 from jaxbench.features.own_step.recipe import OwnBench
 from jaxbench.levers import DEFAULTS
-from jaxbench.measure.point import Point
 from jaxbench.workloads.own_step import StepWorkload
 
 

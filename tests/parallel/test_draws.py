@@ -25,7 +25,7 @@ def distance(workload, program: Program) -> float:
     device, batch = jax.devices()[0], uneven(workload)
     state = reference.initial_state(workload, KEY, device=device)
     expected = reference.reference(
-        workload, state, batch, device=device, layout=reference.BatchLayout.of(program, draws=True)
+        workload, state, batch, device=device, layout=reference.BatchLayout.of(program, uses_key=True)
     )
     actual = check.train(program, program.step, KEY, batch)
     return reference.relative_l2(actual.params, expected.end.params)

@@ -22,8 +22,9 @@ from jaxbench.measure import check, expected_communication
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import axes, schedule
 from jaxbench.parallel.schedule import BACKWARD, FORWARD, NOWHERE
-from jaxbench.parallel.stage import SplitVjp
-from jaxbench.workloads.models import attention
+from jaxbench.parallel.stage import SplitVjp, Stage
+from jaxbench.parallel.strategies import pipeline
+from jaxbench.workloads.models.blocks import apply_blocks
 
 # The smallest number of blocks: each block of a stage is compiled once.
 SHAPE = {"model.width": 16, "model.heads": 2, "model.context": 16, "model.vocab": 32}
@@ -35,12 +36,12 @@ def case(layers, remat="none"):
     return workload, one_device(workload, workload.synthetic(KEY, BATCH))
 
 
-def built(mesh, schedule="gpipe", micro_batches=4, remat="none"):
+def built(mesh, schedule="gpipe", micro_batches=4, remat="none", **more):
     sizes = axes.parse(mesh)
     workload, reference = case(max(2, sizes["stage"] * SCHEDULE.read(schedule).chunks), remat)
     workload = dataclasses.replace(workload, micro_batches=micro_batches)
     devices = jax.devices()[: int(np.prod(list(sizes.values())))]
-    return workload, parallel.load("hybrid").build(workload, devices, sizes=sizes, schedule=schedule), reference
+    return workload, parallel.load("hybrid").build(workload, devices, sizes=sizes, schedule=schedule, **more), reference
 
 
 CASES = [
@@ -55,7 +56,28 @@ CASES = [
 
 @pytest.mark.parametrize(("mesh", "schedule", "micro_batches"), thin(CASES, [CASES[1], CASES[-1]]))
 def test_parameters_of_one_device_expected_communication_and_published_bubble(mesh, schedule, micro_batches):
-    workload, program, reference = built(mesh, schedule, micro_batches)
+    assert_as_expected(mesh, schedule, micro_batches)
+
+
+def test_stages_that_compute_while_idle_add_nothing(monkeypatch):
+    """As on a GPU or TPU. In a ring of chunks an idle stage receives gradients of another chunk."""
+    monkeypatch.setattr(pipeline, "Stage", lambda *given, **more: Stage(*given, **{**more, "skips_idle": False}))
+    assert_as_expected("stage=2", "interleaved", 2)
+
+
+SPLIT = [
+    *(("stage=2,tensor=2", "1f1b", 4, "none"), ("data=2,stage=2,tensor=2", "interleaved", 4, "block")),
+    ("fsdp=2,stage=2,tensor=2", "gpipe", 2, "minimal_flash"),
+]
+
+
+@pytest.mark.parametrize(("mesh", "schedule", "micro_batches", "remat"), thin(SPLIT, SPLIT[1:2]))
+def test_stages_of_which_each_device_has_some_positions(mesh, schedule, micro_batches, remat):
+    assert_as_expected(mesh, schedule, micro_batches, remat, sequence=True)
+
+
+def assert_as_expected(mesh, schedule, micro_batches, remat="none", **more):
+    workload, program, reference = built(mesh, schedule, micro_batches, remat, **more)
     compiled, batch = compile_step(workload, program, BATCH), workload.synthetic(KEY, BATCH)
     actual = check.train(program, compiled.call, KEY, batch)
     assert check.judge(actual, reference, workload).ok, check.judge(actual, reference, workload).reason
@@ -156,7 +178,7 @@ def test_values_that_follow_from_the_parameters_are_not_kept():
 
 
 def test_a_recomputed_block_keeps_its_input_alone():
-    again = SplitVjp(lambda params, x: attention.apply_blocks(block, [params, params], x, "block"), PARAMS, X)
+    again = SplitVjp(lambda params, x: apply_blocks(block, [params, params], x, "block"), PARAMS, X)
     assert [aval.shape for aval in again.kept] == [X.shape, X.shape]
     _, kept = again.forward(PARAMS, X)
     expected = jax.vjp(lambda params, x: block(params, block(params, x)), PARAMS, X)[1](DY)

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import math
+import re
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +24,7 @@ from jaxbench.errors import UserError
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel import axes, layout, sharded_step
 from jaxbench.parallel.step import jit_once, keep_barriers, without
-from jaxbench.workloads.models import gpt
+from jaxbench.workloads.models import gpt, sharded_layers
 
 LAYERS = 1  # more layers would only repeat, and each is compiled
 SHAPE = {"model.layers": LAYERS, "model.width": 32, "model.heads": 8, "model.context": 32, "model.vocab": 64}
@@ -69,6 +72,57 @@ def test_with_positions_exchanged_for_heads(mesh):
     report = tried(mesh, ulysses=True)
     kinds = {c.kind for c in report.collectives}
     assert "all-to-all" in kinds and "collective-permute" not in kinds
+
+
+@pytest.mark.parametrize(("gather", "times"), [("each", 8), ("once", 1), ("once_summed", 1)])
+def test_the_expected_gathers_are_all_parameters_as_often_as_the_lever_allows(gather, times):
+    workload, _ = case(**{"lever.accumulate": "4"})
+    numbers = sum(cut.numbers for cut in jax.tree.leaves(layout.cuts(workload, {"fsdp": 4})) if cut.parts > 1)
+    bounds = hybrid(workload, "fsdp=4", gather=gather).expected(BATCH)
+    assert bounds["all-gather"] == (numbers, times * numbers)
+
+
+IN_BLOCKS = [
+    *(("data=1", "mixed"), ("data=8", "default"), ("fsdp=2", "mixed"), ("fsdp=8", "default"), ("context=4", "mixed")),
+    *(("tensor=2", "default"), ("tensor=4", "mixed"), ("fsdp=2,context=2,tensor=2", "default")),
+    *(("fsdp=2,stage=2", "default"), ("stage=2,tensor=2", "default")),
+]
+
+
+def in_blocks(monkeypatch, words, **changes):
+    """The workload with a loss in blocks of 32 positions of all examples, or one position of each."""
+    monkeypatch.setattr(sharded_layers, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(sharded_layers, "BLOCK_BYTES", 4 * words * 32)
+    return experiment_workload("gpt", **{**SHAPE, "model.vocab": words, "lever.remat": "block", **changes})
+
+
+@pytest.mark.parametrize(("mesh", "precision"), thin(IN_BLOCKS, [("fsdp=2,context=2,tensor=2", "default")]))
+def test_a_loss_in_blocks_has_the_gradients_of_the_whole(mesh, precision, monkeypatch):
+    changes = {"model.layers": 2, "lever.precision": precision}
+    _, reference = case(**{"model.vocab": 48, **changes})
+    expected = reference(1)
+    workload = in_blocks(monkeypatch, 48, **changes)
+    workload = dataclasses.replace(workload, micro_batches=2 if "stage" in mesh else 1)
+    assert_right(workload, hybrid(workload, mesh, sequence=mesh == "tensor=2"), expected)
+
+
+@pytest.mark.parametrize("strategy", thin(["jit_auto", "jit_explicit", "shard_map", "pmap", "zero2"], 1))
+def test_a_loss_in_blocks_under(strategy, monkeypatch):
+    _, reference = case(**{"model.vocab": 48})
+    expected = reference(1)
+    workload = in_blocks(monkeypatch, 48)
+    assert_right(workload, parallel.build(strategy, workload, jax.devices()[:4]), expected)
+
+
+def test_scores_in_blocks_are_never_whole(monkeypatch):
+    words, held = 56, BATCH // 2 * SHAPE["model.context"]
+
+    def whole(workload):
+        text = compile_step(workload, hybrid(workload, "fsdp=2"), BATCH).hlo
+        shapes = [[int(size) for size in found.split(",")] for found in set(re.findall(r"f32\[([\d,]+)\]", text))]
+        return any(words in shape and math.prod(shape) >= held * words for shape in shapes)
+
+    assert whole(case(**{"model.vocab": words})[0]) and not whole(in_blocks(monkeypatch, words))
 
 
 @pytest.mark.parametrize("mesh", thin(["fsdp=4", "data=2,fsdp=2,tensor=2", "fsdp=2,context=2"], 1))
@@ -386,21 +440,23 @@ def test_zero_holds_less_with_each_stage(records):
     assert [record.strategy for record in found] == ["jit_auto", "zero1", "zero2", "fsdp"]
     held = [record.facts["state_bytes"] + record.facts["held_gradient_bytes"] for record in found]
     assert held == sorted(held, reverse=True) and held[-1] < 0.3 * held[0]
-    per_parameter = held[0] / found[0].passport.parameters
+    per_parameter = held[0] / found[0].compile_report.parameters
     assert per_parameter == pytest.approx(16)
 
 
 @pytest.mark.full
 def test_without_fusion_fsdp_still_gathers_for_the_backward_pass_again(records):
     found = records("mlp", "strategy=fsdp", "scaling=strong", "mesh.devices=2", "lever.execution=donated,unfused")
-    donated, unfused = (sum(c.bytes for c in record.passport.collectives if c.kind == "all-gather") for record in found)
+    donated, unfused = (
+        sum(c.bytes for c in record.compile_report.collectives if c.kind == "all-gather") for record in found
+    )
     assert donated == unfused > 0
 
 
 @pytest.mark.full
 def test_tensor_parallel_grows_the_model_with_the_devices(records):
     found = {(r.scaling, r.devices): r for r in records("tensor_parallel", "mesh.devices=1,2")}
-    parameters = {key: record.passport.parameters for key, record in found.items()}
+    parameters = {key: record.compile_report.parameters for key, record in found.items()}
     assert parameters["strong", 1] == parameters["strong", 2] == parameters["weak", 1] < parameters["weak", 2]
     assert len({record.global_batch for record in found.values()}) == 1
     assert found["strong", 2].facts["state_bytes"] < 0.7 * found["strong", 1].facts["state_bytes"]
@@ -416,7 +472,7 @@ def test_pipeline_is_as_busy_as_theory_says(records):
 @pytest.mark.full
 def test_context_parallel_passes_keys_and_values_round(records):
     (record,) = records("context_parallel", "mesh.devices=4", "search=")
-    assert "collective-permute" in {each.kind for each in record.passport.collectives}
+    assert "collective-permute" in {each.kind for each in record.compile_report.collectives}
 
 
 @pytest.mark.full
@@ -433,14 +489,14 @@ def test_hybrid_says_what_each_mesh_keeps_busy(records):
 def test_moe_says_what_was_dropped(records):
     found = {r.devices: r for r in records("moe", "mesh.devices=1,2", "strategy=expert")}
     assert all(0 <= record.facts["dropped"] < 1 for record in found.values())
-    assert "all-to-all" in {each.kind for each in found[2].passport.collectives}
+    assert "all-to-all" in {each.kind for each in found[2].compile_report.collectives}
     assert found[2].facts["state_bytes"] < found[1].facts["state_bytes"]
 
 
 @pytest.mark.full
 def test_contrastive_gathers_more_with_each_device_and_holds_less_by_blocks(records):
     found = {
-        (r.devices, r.levers["remat"]): r.passport
+        (r.devices, r.levers["remat"]): r.compile_report
         for r in records("contrastive", "mesh.devices=1,2", "strategy=shard_map", "batch=64", "model.columns=8")
     }
     assert all(found[n, "none"].flops_per_step == found[n, "block"].flops_per_step for n in (1, 2))

@@ -16,7 +16,7 @@ from jaxbench.levers import PART
 from jaxbench.measure import check, reference
 from jaxbench.measure.arm import build_program
 from jaxbench.measure.compile_report import compile_step
-from jaxbench.parallel import data_parallel
+from jaxbench.parallel import step_phases
 from jaxbench.workloads import TrainWorkload
 from jaxbench.workloads.models import image_layers
 
@@ -30,7 +30,7 @@ def cnn() -> TrainWorkload:
 
 
 def built(workload: TrainWorkload, part: str, devices: int):
-    program = data_parallel.build_phases(workload, jax.devices()[:devices], part)
+    program = step_phases.build_phases(workload, jax.devices()[:devices], part)
     return program, compile_step(workload, program, BATCH)
 
 
@@ -110,7 +110,7 @@ def test_micro_batches_are_in_each_part():
 @pytest.mark.parametrize("part", PART.values)
 def test_the_state_is_donated(part):
     workload = dataclasses.replace(linear_workload(), predict=lambda params, state, batch: batch["x"] @ params["w"])
-    program = data_parallel.build_phases(workload, jax.devices()[:2], part)
+    program = step_phases.build_phases(workload, jax.devices()[:2], part)
     with jax.set_mesh(program.mesh):
         state = program.init(KEY)
         again, _ = program.step(state, program.put(workload.synthetic(KEY, BATCH)))
@@ -133,4 +133,4 @@ def test_inference_answers_for_the_whole_batch():
 
 def test_a_workload_that_cannot_be_asked_says_so():
     with pytest.raises(UserError, match="part=inference needs a `predict`, which 'linear' does not have: use step"):
-        data_parallel.build_phases(linear_workload(), jax.devices()[:1], "inference")
+        step_phases.build_phases(linear_workload(), jax.devices()[:1], "inference")

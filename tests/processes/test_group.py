@@ -18,7 +18,7 @@ from jaxbench.machine.position import Position
 from jaxbench.processes import group
 
 place = Position(**json.loads(sys.argv[1]))
-start.start("cpu", 2, place=place)
+start.start("cpu", 2, position=place)
 low = [os.getpriority(os.PRIO_PROCESS, int(thread)) for thread in os.listdir("/proc/self/task")].count(19)
 both, first = group.ProcessGroup.of(jax.devices()), group.ProcessGroup.of(jax.devices()[:1])
 me = jax.process_index()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from jaxbench.core import schema
-from jaxbench.processes import client
+from jaxbench.processes import client, supervisor
 from jaxbench.processes.client import Worker
 from jaxbench.processes.messages import Idle, Ready, Recorded, Same, Setup
 
@@ -25,13 +25,13 @@ def verdict(name, ok):
 
 
 def test_each_process_has_a_number_and_its_accelerator_and_all_the_same_address():
-    setups = client.setups(Setup(platform="cpu", devices=4, processes=2, worker="w"))
+    setups = supervisor.setups_here(Setup(platform="cpu", devices=4, processes=2, worker="w"))
     assert [each.world.process for each in setups] == [0, 1]
     (address,) = {each.world.address for each in setups}
     assert address.startswith("127.0.0.1:")
     alone = Setup(platform="cpu", devices=2)
-    assert client.setups(alone) == [alone]
-    setups = client.setups(Setup(platform="gpu", devices=3, processes=3))
+    assert supervisor.setups_here(alone) == [alone]
+    setups = supervisor.setups_here(Setup(platform="gpu", devices=3, processes=3))
     assert [each.world.device for each in setups] == [0, 1, 2]
 
 

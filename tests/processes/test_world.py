@@ -12,11 +12,12 @@ from jaxbench import discovery, parallel
 from jaxbench.cases import placement
 from jaxbench.cases.case_bench import build_cases
 from jaxbench.core import schema
+from jaxbench.core.point import Point
 from jaxbench.core.store import RunFolder
 from jaxbench.levers import DEFAULTS
-from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker
 from jaxbench.processes.messages import Compile, Prepare, Round
+from jaxbench.sweep.plan import worker_of
 from jaxbench.workloads.cases import COLLECTIVES
 
 MOE = {"model.experts": 2}
@@ -51,7 +52,7 @@ def world(asked: Point, experiment: str, changes: dict, log) -> Worker:
             {**changes, "optimizer.name": "sgd", "measure.block_s": 0.001, "measure.gradients": True}
         )
     about = {"experiment": experiment, "config": config.to_dict(), "worker": "test"}
-    return Worker(dataclasses.replace(asked.worker()[1], **about), log)
+    return Worker(dataclasses.replace(worker_of(asked)[1], **about), log)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +135,7 @@ def collective_world(tmp_path_factory):
         for name, value in environment().items():
             patch.setenv(name, value)
         patch.delenv("NPROC", raising=False)
-        (_, setup) = points[0].worker()
+        (_, setup) = worker_of(points[0])
         about = {"experiment": "collectives", "config": config.to_dict(), "worker": "test"}
         worker = Worker(dataclasses.replace(setup, **about), tmp_path_factory.mktemp("collectives") / "log")
     yield {point.point: point for point in points}, worker

@@ -14,11 +14,11 @@ from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.core.point import Point
 from jaxbench.errors import UserError
 from jaxbench.machine import start
 from jaxbench.machine.position import Position
-from jaxbench.measure.point import Point
-from jaxbench.processes import client
+from jaxbench.processes import client, supervisor
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.messages import Compile, Prepare, Round, Setup
 from jaxbench.sweep.job import SweepJob
@@ -60,7 +60,7 @@ def workers(tmp_path, monkeypatch):
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("NPROC", raising=False)
-    monkeypatch.setattr(client, "FAILED_LIMIT_S", 2.0)
+    monkeypatch.setattr(client, "PATIENCE_S", dict.fromkeys(client.PATIENCE_S, 2.0))
     (tmp_path / "line.py").write_text(MODEL)
     config = config_lib.compose(
         "line", discovery.load_experiment(str(tmp_path / "line.py")), discovery.load_preset("smoke")
@@ -125,7 +125,7 @@ def test_a_process_that_is_stopped_is_found_by_the_deadline(workers, monkeypatch
 def test_a_stopped_process_is_noticed_by_its_round_and_both_are_named(workers, monkeypatch, limit):
     """A round takes milliseconds, and 30 minutes passed before anybody was told."""
     monkeypatch.setattr(client, limit, 1.5)
-    monkeypatch.setattr(client, "LOOK_S", 0.2)
+    monkeypatch.setattr(supervisor, "LOOK_S", 0.2)
     monkeypatch.setattr(client, "LONGER", 0.01)
     measure(workers, 0)
     pids = the_world(workers).pids
@@ -158,7 +158,7 @@ def test_a_parent_that_was_stopped_does_not_count_the_time(workers, monkeypatch)
     """Ctrl-Z stops the whole group: after `fg` a worker that answers a little later is not overdue."""
     monkeypatch.setattr(client, "ROUND_LIMIT_S", 5.0)
     measure(workers, 0)
-    real, ready = client.time.monotonic, client.ready
+    real, ready = supervisor.time.monotonic, supervisor.ready
     away = [0.0]
 
     def looked(children, limit_s):
@@ -166,8 +166,8 @@ def test_a_parent_that_was_stopped_does_not_count_the_time(workers, monkeypatch)
         away[0] = away[0] or 3600.0  # an hour passes in the first look
         return heard
 
-    monkeypatch.setattr(client, "ready", looked)
-    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: real() + away[0]))
+    monkeypatch.setattr(supervisor, "ready", looked)
+    monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: real() + away[0]))
     assert workers.ask(WEAK.point, Round(point=WEAK.point, round=1)).record.round == 1
 
 
@@ -176,7 +176,7 @@ def test_a_process_that_fails_alone_ends_the_others_which_wait_for_it(workers, t
     (tmp_path / "line.py.fails").touch()
     the_world(workers).wait_ready()
     pids = the_world(workers).pids
-    with pytest.raises(WorkerError, match="process 1 of 2: .*MemoryError: no room here") as failed:
+    with pytest.raises(WorkerError, match="process 1 of 2 failed: .*MemoryError: no room here") as failed:
         workers.ask(STRONG.point, Prepare(point=STRONG.to_json()))
     assert not failed.value.alive and gone(pids)
 

@@ -30,6 +30,7 @@ from jaxbench.features.cards import card as cards
 from jaxbench.features.forecast import advice
 from jaxbench.features.machine_profile import page as machine_page
 from jaxbench.features.training import checkpoint, trainings
+from jaxbench.features.training import costs as costs_lib
 from jaxbench.records.documents import SHA256, sealed
 from jaxbench.report import build
 from jaxbench.workloads.data import images, text
@@ -122,13 +123,13 @@ def trained(folder: Path) -> Any:
     series = [
         curve.series(what, over) for what in ("test_loss", "train_loss") for over in ("steps", "examples", "seconds")
     ]
-    return curve.at_target(), series, trainings.steps_to_target(folder, {"experiment": "cnn"})
+    return curve.at_target(), series, costs_lib.steps_to_target(folder, {"experiment": "cnn"})
 
 
 def timed(folder: Path) -> Any:
     starts = trainings.read_ledger(folder)
     trainings.require_possible(starts)
-    costs = trainings.measured_costs(starts)
+    costs = costs_lib.measured_costs(starts)
     return trainings.totals(starts), costs, trainings.goodput(trainings.totals(starts)), trainings.ledger_faults(folder)
 
 

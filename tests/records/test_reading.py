@@ -65,11 +65,24 @@ def test_a_flipped_bit_of_a_manifest_is_found_and_an_older_one_is_read(tmp_path:
         build.find(path)
 
 
+def test_a_compile_report_under_its_older_name_is_read(tmp_path: Path) -> None:
+    path = fabricate.run_folder(tmp_path / "run", devices=(1, 2), rounds=2)
+    new = RunFolder(path).records()
+
+    def older(line: dict[str, Any]) -> None:
+        if line["kind"] == "point":
+            line["passport"] = line.pop("compile_report")
+
+    fabricate.edit(path, older)
+    assert b'"passport"' in (path / "records.jsonl").read_bytes()
+    assert RunFolder(path).records() == new
+
+
 @pytest.mark.parametrize(
     "change",
     [
         dict(devices=-1), dict(devices=0), dict(devices=1.5), dict(devices="2"), dict(global_batch=-8),
-        dict(processes=0), {"passport.parameters": -1}, {"passport.compile_s": -0.5},
+        dict(processes=0), {"compile_report.parameters": -1}, {"compile_report.compile_s": -0.5},
     ],
 )  # fmt: skip
 def test_a_record_out_of_range_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ import fabricate_arms
 import fabricate_cases
 import pytest
 from features.machine_profile.test_machine import ALL, made
+from house.tree import ROOT
 from report import runs
 from suites.test_first_run_page import document, item
 
@@ -27,20 +28,24 @@ from jaxbench.report import compiled_report, page, run_report
 from jaxbench.report.page import Picture
 from jaxbench.suites import first_run_page as first_run
 
+SCREEN = 900  # pixels of height
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 COMMAND = shutil.which(next((name for name in NAMES if shutil.which(name)), "")) or ""
 needed = pytest.mark.skipif(not COMMAND, reason="no Chromium here: pages were not laid out")
 
-# Runs in the frame's parent, because pages forbid scripts. All details are opened first.
+# Runs in the frame's parent, because pages allow no script but their own. All details are opened first.
 _MEASURE = """
 onload = () => {
   const found = [...document.querySelectorAll('iframe')].map(frame => {
     const page = frame.contentDocument;
+    const shown = [...page.querySelectorAll('body > .wide, body > section:not(.folds):not(.definitions)')];
+    const reader = Math.max(0, ...shown.map(element => element.getBoundingClientRect().bottom));
     page.querySelectorAll('details').forEach(fold => fold.open = true);
     const named = element => `${element.tagName} ${element.textContent.trim().slice(0, 60)}`;
     const wide = element => element.scrollWidth > element.clientWidth;
     const figures = [...page.querySelectorAll('.figures figure')].map(figure => figure.getBoundingClientRect());
     return {
+      reader: reader,
       width: page.documentElement.scrollWidth,
       room: page.documentElement.clientWidth,
       cut: [...page.querySelectorAll('.wide, pre')].filter(wide).map(e => `${named(e)}: ${e.scrollWidth}`),
@@ -121,9 +126,27 @@ def test_nothing_scrolls_sideways_at_1200_pixels(pages: dict[str, str], tmp_path
     assert {name: (each["cut"], each["lost"]) for name, each in found.items() if each["cut"] or each["lost"]} == {}
     assert {name: each["width"] for name, each in found.items() if each["width"] > 1200} == {}
     for name in set(found) - {"machine"}:
-        one, two, three = found[name]["figures"]
-        assert one[1] == two[1] and one[0] < two[0] and three[1] > one[1], "the first two are side by side"
-        assert three[2] > 2 * one[2], "a last one without a neighbour is as wide as both"
+        one, two, *_ = found[name]["figures"]
+        assert one[1] == two[1] and one[0] < two[0], "the first two are side by side"
+    one, _, three = found["first run"]["figures"]
+    assert three[1] > one[1] and three[2] > 2 * one[2], "a last one without a neighbour is as wide as both"
+
+
+FIGURES = ROOT / "docs" / "figures"
+COMMITTED = {str(path.relative_to(FIGURES)): path for path in sorted(FIGURES.rglob("*.html"))}
+# On a phone the panels of a figure are below each other, and these figures alone take more than a screen.
+TALL = {"machine/collectives/report.html", "time_to_target/report.html", "versus/report.html"}
+
+
+@pytest.mark.full
+@needed
+@pytest.mark.parametrize(("width", "but"), [(1280, set()), (390, TALL)], ids=["wide", "phone"])
+def test_the_result_fits_on_two_screens(width: int, but: set[str], tmp_path: Path) -> None:
+    """Of every committed page. What follows is folded: how it was measured, every point, definitions."""
+    found = laid_out({name: path.read_text() for name, path in COMMITTED.items()}, width, tmp_path)
+    ends = {name: each["reader"] for name, each in found.items()}
+    assert {"cnn/report.html", "decode/report.html", "machine/machine.html"} < set(ends)
+    assert {name for name, end in ends.items() if not 300 < end < 2 * SCREEN} == but
 
 
 @pytest.mark.full

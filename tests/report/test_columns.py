@@ -277,11 +277,11 @@ def test_the_compiler_s_bytes_are_the_bytes_of_a_training_step(tmp_path: Path) -
     path = fabricate.run_folder(tmp_path, devices=(1,), scalings=("strong",), rounds=1)
     first, *others = (path / store.RECORDS).read_text().splitlines()
     line = json.loads(first)
-    line["passport"]["compiler_bytes_per_step"] = 5e9
+    line["compile_report"]["compiler_bytes_per_step"] = 5e9
     (path / store.RECORDS).write_text("\n".join([json.dumps(line), *others, ""]))
     (row,) = run_rows.analyse(points.load(RunFolder(path)), config={})
-    assert row.point.record and row.point.record.passport == dataclasses.replace(
-        fabricate.passport(collectives=(), expected_gradient_bytes=0), compiler_bytes_per_step=5e9
+    assert row.point.record and row.point.record.compile_report == dataclasses.replace(
+        fabricate.compile_report(collectives=(), expected_gradient_bytes=0), compiler_bytes_per_step=5e9
     )
     (record,) = table.records(columns.FILE, [row])
     assert record["bytes_moved"] == 5e9

@@ -64,8 +64,8 @@ def zero_material(path: Path, *, precision: str = "mixed", gradients: bool = Tru
         state = {"zero1": 2 + 12 * share, "zero2": 2 + 12 * share, "fsdp": 14 * share}.get(record.strategy, 14.0)
         grads = 2 * (share if record.strategy in ("zero2", "fsdp") else 1)
         held = {"state_bytes": state * PARAMETERS} | ({"held_gradient_bytes": grads * PARAMETERS} if gradients else {})
-        passport = dataclasses.replace(record.passport, parameters=PARAMETERS)
-        return dataclasses.replace(record, facts=held, passport=passport)
+        compile_report = dataclasses.replace(record.compile_report, parameters=PARAMETERS)
+        return dataclasses.replace(record, facts=held, compile_report=compile_report)
 
     made = change(path, edit)
     of = {"precision": precision}
@@ -81,7 +81,7 @@ def spread_material(path: Path, *, strategy: str = "tensor", **facts: Any) -> Ru
         half = record.devices * 1_000_000
         parts = tuple(schema.Collective(kind=kind, count=1, bytes=half) for kind in ("all-reduce", "all-gather"))
         sent = parts if record.devices > 1 else ()
-        return dataclasses.replace(record, passport=dataclasses.replace(record.passport, collectives=sent))
+        return dataclasses.replace(record, compile_report=dataclasses.replace(record.compile_report, collectives=sent))
 
     return change(path, edit)
 
@@ -201,6 +201,13 @@ def test_context_has_lengths_memory_and_times(tmp_path: Path) -> None:
     assert "1,000,000 bytes per device (config.search_bytes)" in said and "limit 1 MB" in said
 
 
+def test_context_says_how_exact_the_search_was(tmp_path: Path) -> None:
+    made = context_material(tmp_path, devices=(1, 2, 4), cores=2)
+    assert "known to within 1/8" in texts(drawn(draw_context, made)), "of a run that does not say"
+    store.write_json(made.path / studies.LONGEST, {**LONGEST, "sharpness": 1})
+    assert "only doubled the length (search_sharpness=1)" in texts(drawn(draw_context, made))
+
+
 def test_context_times_are_the_medians(tmp_path: Path) -> None:
     made = context_material(tmp_path, search=False, devices=(1, 2, 4), noise=0, drift=0)
     (times,) = drawn(draw_context, made).axes
@@ -255,7 +262,7 @@ def stages(k: int, m: int, name: str = "gpipe", *, cores: int = 2, **changes: An
     facts: dict[str, Any] = dict(
         strategy="pipeline", devices=k, arm=f"accumulate={m}, schedule={name}", oversubscribed=k > cores,
         levers={"accumulate": str(m), "schedule": name}, facts={"busy_share": 1 - share},
-        passport=fabricate.passport(temp_bytes=1_000_000 * (m if name == "gpipe" else k)),
+        compile_report=fabricate.compile_report(temp_bytes=1_000_000 * (m if name == "gpipe" else k)),
         step_s=0.1 / k / (1 - share),
     )  # fmt: skip
     return {**facts, **changes}
@@ -265,7 +272,7 @@ def mesh(name: str, step_s: float, megabytes: float, **changes: Any) -> dict[str
     sent = (schema.Collective(kind="all-reduce", count=1, bytes=int(megabytes * 1e6)),)
     facts: dict[str, Any] = dict(
         strategy="hybrid", devices=4, arm=f"mesh={name}", levers={"mesh": name}, facts={"state_bytes": 2e6},
-        passport=fabricate.passport(peak_bytes=5_000_000, collectives=sent), step_s=step_s,
+        compile_report=fabricate.compile_report(peak_bytes=5_000_000, collectives=sent), step_s=step_s,
     )  # fmt: skip
     return {**facts, **changes}
 
@@ -274,7 +281,8 @@ def experts(strategy: str, devices: int, sent: dict[str, float], **changes: Any)
     found = tuple(schema.Collective(kind=kind, count=1, bytes=int(1e6 * size)) for kind, size in sent.items())
     facts: dict[str, Any] = dict(
         strategy=strategy, scaling="weak", devices=devices, oversubscribed=devices > 2,
-        facts={"state_bytes": 8e6 / devices, "dropped": 0.01 * devices}, passport=fabricate.passport(collectives=found),
+        facts={"state_bytes": 8e6 / devices, "dropped": 0.01 * devices},
+        compile_report=fabricate.compile_report(collectives=found),
     )  # fmt: skip
     return {**facts, **changes}
 

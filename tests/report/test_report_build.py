@@ -299,6 +299,7 @@ def test_a_model_refused_by_one_of_all_strategies_is_listed_once_and_fails_nothi
     html = (tmp_path / "report.html").read_text()
     assert "Not supported" in html and html.count("zero2: line 7 of 1: use jit_auto.") == 1
     assert "Incomplete or failed" not in html and "no fit for zero2" not in html
+    assert "zero2 strong" not in html and not re.search(r"<td[^>]*>unsupported", html), "no row without a number"
 
 
 @runs.undrawn()

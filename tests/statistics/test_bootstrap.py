@@ -149,7 +149,7 @@ def test_devices_that_share_cores_do_not_make_one_process_of_several(tmp_path: P
         return dataclasses.replace(point, rounds=tuple(changed))
 
     loaded = [measured(point) for point in points.load(run)]
-    draws = timing.draws_of(loaded)
+    draws = timing.resampling_of(loaded)
     assert draws.processes(loaded[0].units) == 3
 
 
@@ -164,7 +164,7 @@ CALIBRATED = RunVariance(sd=0.02, df=7, source="calibrated")
 
 def analyse(path: Path, **facts: Any) -> dict[str, run_rows.Row]:
     run = RunFolder(fabricate.run_folder(path, **facts))
-    return {row.point.point: row for row in run_rows.analyse(points.load(run), config=run.config())}
+    return {row.point_id: row for row in run_rows.analyse(points.load(run), config=run.config())}
 
 
 @pytest.mark.parametrize(

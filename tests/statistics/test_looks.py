@@ -123,8 +123,8 @@ def test_a_run_goes_on_until_a_factor_is_narrow_by_all_of_its_rounds():
     about = {each["point"]: each for each in planned(names)["points"] if each["point"] in names}
     times = looks.Times(about, values, [((0, r), str(r % 4)) for r in range(40)], 40.0)
     units = times.shared(part, whole)
-    draws = times.draws.at(units)
-    own = [draws.mean(np.array([values[name][unit] for unit in units]), units) for name in (part, whole)]
+    resampling = times.resampling.at(units)
+    own = [resampling.mean(np.array([values[name][unit] for unit in units]), units) for name in (part, whole)]
     by_run, apart = turns.half_width(*times.means(units, part, whole)), abs(own[0].value - own[1].value)
     assert len(units) == looks.ABLATION_ROUNDS and turns.half_width(*own) < apart < by_run
     assert not times.resolved(part, whole, looks.ABLATION_ROUNDS)
@@ -175,7 +175,7 @@ def test_points_without_stated_flops_are_compared_by_their_examples():
     """Boosted trees state no FLOPs: the work of a pair was 0 / 0."""
     records = measured(WHOLE, 12, {})
     prepared = [
-        dataclasses.replace(each, passport=dataclasses.replace(each.passport, flops_per_step=0.0))
+        dataclasses.replace(each, compile_report=dataclasses.replace(each.compile_report, flops_per_step=0.0))
         for name in WHOLE
         for each in [fabricate.point_record(strategy="jit_auto", devices=int(name[-1]), scaling=name.split("/")[1])]
     ]
@@ -336,7 +336,7 @@ def run_with_neighbour(path, contended_rounds, *, auto=True):
         manifest["plan"]["auto"] = {"budget_s": 60.0, "ended": "", "looks": []}
         store.write_json(path / store.MANIFEST, manifest)
     run = RunFolder(path)
-    return {row.point.point: row for row in run_rows.analyse(points.load(run), config=run.config())}
+    return {row.point_id: row for row in run_rows.analyse(points.load(run), config=run.config())}
 
 
 def test_contended_rounds_leave_the_efficiency_as_it_is_without_a_neighbour(tmp_path):

@@ -26,13 +26,13 @@ IN_TURNS = [(r, str(r % 4)) for r in range(56)]
 
 def in_turns(times):
     """The bootstrap samples of these points. times: (points, 56) seconds."""
-    draws = BootstrapSamples(range(56), IN_TURNS)
-    draws.fit([(range(56), np.log(each)) for each in times], [(1, 0)])
-    return draws
+    resampling = BootstrapSamples(range(56), IN_TURNS)
+    resampling.fit([(range(56), np.log(each)) for each in times], [(1, 0)])
+    return resampling
 
 
-def centres(draws, times):
-    return [draws.centre(each, np.arange(56), range(56)) for each in times]
+def centres(resampling, times):
+    return [resampling.centre(each, np.arange(56), range(56)) for each in times]
 
 
 def test_no_interval_of_a_mean_is_many_times_wider_than_the_range_of_its_rounds():
@@ -61,7 +61,7 @@ def test_runs_with_processes_in_sequence_keep_their_numbers(name):
     rows = run_rows.analyse(points.load(run), config=run.config(), spread=bootstrap.read_spread(run.path))
     kept = list(csv.DictReader((run.path / "summary.csv").read_text().splitlines()))
     for row, line in zip(rows, kept, strict=True):
-        assert row.timing.draws.turns is None
+        assert row.timing.resampling.turns is None
         time, share, clock = row.timing.step_s, row.efficiency, row.timing.clock_ratio
         found = (time.value, time.lo, time.hi, share.value, share.lo, share.hi, clock.lo)
         for column, value in zip(NUMBERS, found, strict=True):
@@ -81,8 +81,8 @@ def test_a_common_change_of_two_points_cancels_in_their_ratio():
     random = np.random.default_rng(0)
     drift = np.exp(0.3 * np.sin(np.arange(56) / 9) + 0.1 * random.standard_normal(56))
     times = np.stack([drift, 2 * drift * np.exp(0.01 * random.standard_normal(56))])
-    draws = in_turns(times)
-    (a, of_a), (b, of_b) = centres(draws, times)
+    resampling = in_turns(times)
+    (a, of_a), (b, of_b) = centres(resampling, times)
     alone, ratio = estimate(a, of_a, rounds=56), estimate(b / a, of_b / of_a, rounds=56)
     assert ratio.lo < 2 < ratio.hi and ratio.hi / ratio.lo < 1.02 and alone.hi / alone.lo > 1.1
 
@@ -90,10 +90,10 @@ def test_a_common_change_of_two_points_cancels_in_their_ratio():
 def test_an_interval_of_draws_is_the_half_width_of_the_means():
     random = np.random.default_rng(1)
     times = np.exp(0.1 * random.standard_normal((2, 56)))
-    draws = in_turns(times)
-    (a, of_a), (b, of_b) = centres(draws, times)
+    resampling = in_turns(times)
+    (a, of_a), (b, of_b) = centres(resampling, times)
     found = estimate(a / b, of_a / of_b, rounds=56)
-    half = turns.half_width(*(draws.mean(np.log(each), range(56)) for each in times))
+    half = turns.half_width(*(resampling.mean(np.log(each), range(56)) for each in times))
     assert math.log(found.hi / found.lo) / 2 == pytest.approx(half, rel=0.05)
 
 
@@ -103,25 +103,25 @@ def test_noise_that_lasts_widens_an_interval_and_noise_that_does_not_counts_once
     slow = np.repeat(0.1 * random.standard_normal((2, 8)), 7, axis=1)
     halves = {}
     for name, noise in (("fast", fast), ("slow", slow)):
-        draws = in_turns(np.exp(noise))
-        halves[name] = turns.half_width(*(draws.mean(each, range(56)) for each in noise))
+        resampling = in_turns(np.exp(noise))
+        halves[name] = turns.half_width(*(resampling.mean(each, range(56)) for each in noise))
     se = 0.1 * (2 / 56) ** 0.5
     assert 2 * se < halves["fast"] < 5 * se and halves["slow"] > 2 * halves["fast"]
-    assert draws.turns.own > 3 * in_turns(np.exp(fast)).turns.own
+    assert resampling.turns.own > 3 * in_turns(np.exp(fast)).turns.own
 
 
 def test_how_processes_differ_is_seen_in_rounds_in_turns():
     effect = np.array([-0.05, 0.02, 0.04, -0.01])[np.arange(56) % 4]
     values = effect + 0.001 * np.random.default_rng(3).standard_normal(56)
-    draws = in_turns(np.exp([values, np.zeros(56)]))
-    mean = draws.mean(values, range(56))
+    resampling = in_turns(np.exp([values, np.zeros(56)]))
+    mean = resampling.mean(values, range(56))
     expected = 3.182 * np.std(effect[:4], ddof=1) / 2  # Student's with 3 degrees of freedom
     assert 1.96 * np.linalg.norm(mean.loadings) == pytest.approx(expected, rel=0.02)
 
 
 def test_two_processes_in_turns_cannot_show_how_they_differ():
-    draws = BootstrapSamples(range(20), [(r, str(r % 2)) for r in range(20)])
-    assert draws.turns is not None and np.std(np.log(draws.differing("a", range(20)))) > 0.01
+    resampling = BootstrapSamples(range(20), [(r, str(r % 2)) for r in range(20)])
+    assert resampling.turns is not None and np.std(np.log(resampling.differing("a", range(20)))) > 0.01
     assert not BootstrapSamples(range(20), [(r, str(r // 10)) for r in range(20)]).turns
 
 
@@ -140,7 +140,7 @@ def test_a_best_row_is_chosen_and_measured_by_all_processes(tmp_path):
     assert best is not None and best.rounds == 12 and best.rate.has_interval
     assert (
         rows[0]
-        .timing.draws.only([(0, r) for r in range(24) if r // 4 % 2 == 0])
+        .timing.resampling.only([(0, r) for r in range(24) if r // 4 % 2 == 0])
         .processes([(0, r) for r in range(24) if r // 4 % 2 == 0])
         == 4
     )
@@ -168,7 +168,7 @@ def test_the_second_clock_uses_the_rounds_that_have_both(tmp_path):
             rounds.append(dataclasses.replace(each, worker=f"session0/w0#{each.round % 4}", **slow))
         loaded.append(dataclasses.replace(point, rounds=tuple(rounds)))
     for row in run_rows.analyse(loaded, config={}):
-        assert row.timing.draws.turns is not None
+        assert row.timing.resampling.turns is not None
         assert row.timing.clock_ratio.value == pytest.approx(1, abs=0.02) and row.gate == "passed"
 
 
@@ -177,19 +177,19 @@ def test_what_points_share_says_nothing_about_a_difference_of_times():
     random = np.random.default_rng(4)
     drift = 0.1 * np.sin(np.arange(56) / 9)
     times = 0.03 * np.exp(drift + 0.01 * random.standard_normal((2, 56)))
-    draws = in_turns(times)
+    resampling = in_turns(times)
     slopes = times[0] * (1 + 0.01 * random.standard_normal(56))
-    half = 1.96 * np.linalg.norm(draws.mean(slopes, range(56), logs=False).loadings)
-    assert half < 0.1 * slopes.mean() < 1.96 * np.linalg.norm(draws.mean(slopes, range(56)).loadings)
+    half = 1.96 * np.linalg.norm(resampling.mean(slopes, range(56), logs=False).loadings)
+    assert half < 0.1 * slopes.mean() < 1.96 * np.linalg.norm(resampling.mean(slopes, range(56)).loadings)
 
 
 def test_how_processes_differ_is_seen_in_more_rounds_than_are_inverted():
     effect = np.array([-0.05, 0.02, 0.04, -0.01])[np.arange(256) % 4]
     values = effect + 0.02 * np.random.default_rng(5).standard_normal(256)
-    draws = BootstrapSamples(range(256), [(r, str(r % 4)) for r in range(256)])
-    draws.fit([(range(256), values), (range(256), np.zeros(256))], [(1, 0)])
+    resampling = BootstrapSamples(range(256), [(r, str(r % 4)) for r in range(256)])
+    resampling.fit([(range(256), values), (range(256), np.zeros(256))], [(1, 0)])
     expected = 3.182 * np.std(effect[:4], ddof=1) / 2  # Student's with 3 degrees of freedom
-    assert 1.96 * np.linalg.norm(draws.mean(values, range(256)).loadings) == pytest.approx(expected, rel=0.15)
+    assert 1.96 * np.linalg.norm(resampling.mean(values, range(256)).loadings) == pytest.approx(expected, rel=0.15)
 
 
 SIX_SETS = [(r, str(r % 6)) for r in range(36)]
@@ -198,9 +198,9 @@ PLACES = [6, 7, 8, 12, 13, 14]  # of the parts of a waterfall: three sets, twice
 
 def of_six_sets(values):
     """The samples of a run of 36 rounds. values: the logarithm of the ratio of its two points, by round."""
-    draws = BootstrapSamples(range(36), SIX_SETS)
-    draws.fit([(range(36), np.zeros(36)), (range(36), values)], [(1, 0)])
-    return draws
+    resampling = BootstrapSamples(range(36), SIX_SETS)
+    resampling.fit([(range(36), np.zeros(36)), (range(36), values)], [(1, 0)])
+    return resampling
 
 
 def half(mean):
@@ -211,8 +211,8 @@ def test_the_interval_of_a_few_rounds_is_students_over_their_own_processes():
     """The run has six processes with six rounds each, the waterfall three with two each."""
     effect = np.array([-0.05, 0.02, 0.04, -0.01, 0.03, -0.03])[np.arange(36) % 6]
     values = effect + 0.001 * np.random.default_rng(6).standard_normal(36)
-    draws = of_six_sets(values)
-    by_own, by_run = (half(each.mean(values[PLACES], PLACES)) for each in (draws.at(PLACES), draws))
+    resampling = of_six_sets(values)
+    by_own, by_run = (half(each.mean(values[PLACES], PLACES)) for each in (resampling.at(PLACES), resampling))
     assert by_own == pytest.approx(4.303 * np.std(effect[:3], ddof=1) / math.sqrt(3), rel=0.03)
     assert by_own < 0.85 * by_run
 
@@ -221,17 +221,17 @@ def test_a_few_rounds_close_together_know_what_their_common_noise_hides():
     """All of them lie in one spell of slow rounds, so they agree, and their mean is not that of the run."""
     spells = 0.1 * np.repeat([1.0, -1.0, 1.0, -1.0, -1.0, 1.0], 6)
     values = spells + 0.01 * np.random.default_rng(7).standard_normal(36)
-    draws = of_six_sets(values)
+    resampling = of_six_sets(values)
     alone = 2.571 * np.std(values[6:12], ddof=1) / math.sqrt(6)
-    together = half(draws.at(range(6, 12)).mean(values[6:12], range(6, 12)))
-    apart = half(draws.at(range(0, 36, 7)).mean(values[::7], range(0, 36, 7)))
+    together = half(resampling.at(range(6, 12)).mean(values[6:12], range(6, 12)))
+    apart = half(resampling.at(range(0, 36, 7)).mean(values[::7], range(0, 36, 7)))
     assert together > 3 * alone
     assert apart < 1.6 * 2.571 * np.std(values[::7], ddof=1) / math.sqrt(6)
 
 
 def test_rounds_of_two_processes_keep_the_factor_of_the_run():
-    draws = of_six_sets(0.1 * np.random.default_rng(8).standard_normal(36))
-    assert draws.at([0, 1, 6, 7, 12, 13]) is draws
+    resampling = of_six_sets(0.1 * np.random.default_rng(8).standard_normal(36))
+    assert resampling.at([0, 1, 6, 7, 12, 13]) is resampling
 
 
 def test_the_factors_of_a_waterfall_have_the_uncertainty_of_their_own_rounds():

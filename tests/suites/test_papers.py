@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import fabricate
@@ -33,8 +34,7 @@ from jaxbench import config as config_lib
 from jaxbench import discovery
 from jaxbench.core.store import lock_folder
 from jaxbench.errors import UserError
-from jaxbench.features.comparison.judge import (
-    CANNOT_TELL,
+from jaxbench.features.comparison.claims import (
     DIVERGED,
     FAILS,
     HOLDS,
@@ -43,11 +43,12 @@ from jaxbench.features.comparison.judge import (
     decide_claim,
     why_undecided,
 )
+from jaxbench.features.comparison.judge import CANNOT_TELL
 from jaxbench.features.training.trainings import Trained, read_trained, write_trained
 from jaxbench.report.drawing import canvas
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate, student
 from jaxbench.suites.command import Ended
-from jaxbench.suites.papers import page, paper, readers, series, session
+from jaxbench.suites.papers import figure, page, paper, readers, series, session
 from jaxbench.suites.papers import paper as library
 from jaxbench.suites.papers.paper import Claim, Evidence
 from jaxbench.suites.papers.session import judged
@@ -153,7 +154,10 @@ def state(factor: float) -> Make:
         def holds(line: dict[str, Any]) -> None:
             whole, split = shared[line["strategy"]]
             each = whole + split / line["devices"]
-            line["facts"] = {"state_bytes": factor * each * line["passport"]["parameters"], "held_gradient_bytes": 0.0}
+            line["facts"] = {
+                "state_bytes": factor * each * line["compile_report"]["parameters"],
+                "held_gradient_bytes": 0.0,
+            }
 
         edit(folder / "zero", holds)
 
@@ -163,7 +167,9 @@ def state(factor: float) -> Make:
 def frozen(share: float) -> Make:
     """A model with this share of the gradient's bytes in its dense layers."""
     shares = {"none": 1.0, "convolutions": share}.items()
-    arms = [arm(0.01, freeze=name, passport={"expected_gradient_bytes": int(1e6 * each)}) for name, each in shares]
+    arms = [
+        arm(0.01, freeze=name, compile_report={"expected_gradient_bytes": int(1e6 * each)}) for name, each in shares
+    ]
     return lambda folder: fabricate_arms.lever_folder(folder / "freeze", arms, ["freeze"], devices=(2,), rounds=1)
 
 
@@ -235,7 +241,7 @@ def edit(run: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 
 def _collective(line: dict[str, Any], **facts: Any) -> None:
-    line["passport"]["collectives"] = [{"kind": "all-reduce", "count": 1, "bytes": 400, **facts}]
+    line["compile_report"]["collectives"] = [{"kind": "all-reduce", "count": 1, "bytes": 400, **facts}]
 
 
 def quadratic(batch: int) -> float:
@@ -359,6 +365,25 @@ def test_a_claim_that_cannot_be_judged_says_why(name: str, tmp_path: Path) -> No
     assert found["verdict"] == verdict and said in found["why"]
 
 
+def test_a_busy_machine_leaves_open_how_much_of_a_sum_is_hidden(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    row = SimpleNamespace(point=SimpleNamespace(strategy="shard_map", scaling="weak", devices=2))
+    busy = SimpleNamespace(sentence="this machine was busy: other processes took 60 % of its CPUs")
+    training = SimpleNamespace(waterfalls=[], withheld=[(row, busy)], rows=[])
+    monkeypatch.setattr(Evidence, "training", lambda self, run: training)
+    found = judged(CLAIMS["li2020", "overlap"], Evidence(tmp_path))
+    assert found["verdict"] == CANNOT_TELL and "other processes took 60 %" in found["why"]
+    training.withheld = []
+    assert judged(CLAIMS["li2020", "overlap"], Evidence(tmp_path))["verdict"] == NOT_TESTABLE
+    measured = SimpleNamespace(timing=SimpleNamespace(rounds=3))
+    training.rows = [SimpleNamespace(ablations={"communication": measured})]
+    found = judged(CLAIMS["li2020", "overlap"], Evidence(tmp_path))
+    assert found["verdict"] == CANNOT_TELL and found["why"] == (
+        "Communication alone has 3 rounds, too few for an interval."
+    )
+
+
 @pytest.mark.parametrize("claim", ["kept accuracy", "lost accuracy"])
 @pytest.mark.parametrize("how", ["chance", "loss not finite", "unknown accuracy"])
 def test_a_diverged_training_is_evidence_of_nothing(claim: str, how: str, tmp_path: Path) -> None:
@@ -385,17 +410,30 @@ def test_a_figure_names_the_measured_quantity_and_no_verdict(id: str, tmp_path: 
     """It cannot contradict the claims, which stand in the table below it."""
     found, paper = Evidence(tmp_path), library.load(id)
     with canvas.style():
-        drawn = page.draw_figure(paper, found)
+        drawn = figure.draw(paper, figure.of_runs(paper, found))
     text = " ".join(" ".join(each.get_text().split()) for each in drawn.findobj(Text))
     assert canvas.is_empty(drawn) or paper.title in text
     assert not any(verdict in text for verdict in (HOLDS, FAILS, CANNOT_TELL))
+
+
+@pytest.mark.parametrize("id", ["goyal2017", "williams2009"])
+def test_a_figure_is_drawn_again_from_its_data_alone(id: str, tmp_path: Path) -> None:
+    trainings(halving, lambda batch: 0.1 if batch > 256 else 0.97)(tmp_path)
+    both(kernels(0.8), all_reduces(0.0), follows(AMDAHL, "strong"))(tmp_path)
+    paper = library.load(id)
+    figure.write(paper, Evidence(tmp_path))
+    again, data = figure.read(tmp_path / figure.FOLDER / f"{figure.NAME}.json")
+    assert again == id and any(panel.series for panel in data)
+    assert all(panel.series or panel.why_not for panel in data)
+    files = canvas.render(lambda: figure.draw(paper, data))
+    assert files["svg"] == (tmp_path / figure.FOLDER / f"{figure.NAME}.svg").read_bytes()
 
 
 def test_a_symbol_has_one_meaning_in_all_panels(tmp_path: Path) -> None:
     both(kernels(0.8), all_reduces(0.0), follows(AMDAHL, "strong"))(tmp_path)
     paper, found = library.load("williams2009"), Evidence(tmp_path)
     with canvas.style():
-        drawn = page.draw_figure(paper, found)
+        drawn = figure.draw(paper, figure.of_runs(paper, found))
     handles = drawn.legends[0].legend_handles
     styles = {(str(line.get_color()), line.get_marker(), str(line._unscaled_dash_pattern)) for line in handles}
     assert len(styles) == len(handles) > 3
@@ -560,7 +598,27 @@ def test_the_gallery_has_every_paper_and_escapes_what_runs_say(tmp_path: Path, e
     assert all(
         words in text for words in (f"jaxbench paper {ID}", "2 hold here", f"| {ID} |", "what two cores can show")
     )
-    assert (docs / page.GALLERY_FIGURES / f"{ID}.png").is_file()
+    assert all((docs / page.GALLERY_FIGURES / f"{ID}.{suffix}").is_file() for suffix in ("png", "json"))
+
+
+def test_a_gallery_of_other_papers_keeps_what_the_documentation_has(tmp_path: Path, every_format: None) -> None:
+    """A machine seldom has the time for all papers at once."""
+    docs, both, one = tmp_path / "docs", tmp_path / "both", tmp_path / "one"
+    docs.mkdir()
+    for id in (ID, "li2020"):
+        run(both / id, Stand(), id)
+    page.gallery(both, Console(file=io.StringIO()), docs)
+    first = (docs / page.MARKDOWN).read_text()
+    page.gallery(both, Console(file=io.StringIO()), docs)
+    assert (docs / page.MARKDOWN).read_text() == first
+    run(one / ID, Stand(weak=Ended(1, "not today")))
+    page.gallery(one, Console(file=io.StringIO()), docs)
+    old, new = first.split("\n## "), (docs / page.MARKDOWN).read_text().split("\n## ")
+    differing = [before.partition(":")[0] for before, after in zip(old[1:], new[1:], strict=True) if before != after]
+    assert differing == [ID] and new[0] != old[0]
+    assert [line for line in old[0].splitlines() if "li2020" in line] == [
+        line for line in new[0].splitlines() if "li2020" in line
+    ]
 
 
 def test_the_gallery_leaves_the_documentation_alone_unless_asked(

@@ -85,13 +85,13 @@ def test_an_old_manifest_is_continued_and_the_doubt_said(tmp_path: Path) -> None
     assert number == 1 and "another processor of the same name would not be noticed" in notes[0]
 
 
-POINT, SMALLER = fabricate.point_record(), fabricate.passport(parameters=3_466, expected_gradient_bytes=0)
+POINT, SMALLER = fabricate.point_record(), fabricate.compile_report(parameters=3_466, expected_gradient_bytes=0)
 
 
 @pytest.mark.parametrize(
     ("first", "then", "said"),
     [
-        (POINT, fabricate.point_record(passport=SMALLER), "parameters: 61,706 so far, 3,466 now"),
+        (POINT, fabricate.point_record(compile_report=SMALLER), "parameters: 61,706 so far, 3,466 now"),
         (POINT, fabricate.point_record(global_batch=512), "global_batch: 256 so far, 512 now"),
         (fabricate_cases.record(), fabricate_cases.record(flops=1.0), "flops: 2,147,483,648 so far, 1 now"),
         (POINT, fabricate.point_record(worker="session1/w"), ""),

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
+from jaxbench.core.point import Point
 from jaxbench.errors import UserError
-from jaxbench.measure.point import Point
 from jaxbench.sweep import studies
 from jaxbench.sweep.studies import MemoryLimit, Study
 

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from jaxbench.analysis import studies as reader
+from jaxbench.core.point import Point
 from jaxbench.errors import UserError
-from jaxbench.measure.point import Point
 from jaxbench.processes.messages import Compile, Compiled
 from jaxbench.sweep import studies
 from jaxbench.sweep.studies import MemoryLimit, Study
@@ -37,7 +37,7 @@ def peak(length, devices):
     return 10_000 + length**2 // devices
 
 
-def search(folder, monkeypatch, *, limit, model=None):
+def search(folder, monkeypatch, *, limit, model=None, sharpness=8):
     monkeypatch.setattr(studies, "Worker", Compiler)
     points = [
         Point(point=f"context/strong/{n}", strategy="context", scaling="strong", devices=n, global_batch=4,
@@ -45,6 +45,7 @@ def search(folder, monkeypatch, *, limit, model=None):
         for n in COUNTS
     ]  # fmt: skip
     config = {"search": "context", "depths": "", "model": {"context": 64} if model is None else model}
+    config["search_sharpness"] = sharpness
     about = {"experiment": "context_parallel", "config": config, "folder": folder, "console": Console(quiet=True)}
     studies.run(Study(points=points, limit=MemoryLimit(bytes=limit, source="a test"), **about))
     return reader.read_longest(folder)
@@ -56,9 +57,21 @@ def test_it_is_exact_to_an_eighth_and_in_few_compilations(tmp_path, monkeypatch)
     assert [row.devices for row in found.rows] == list(COUNTS)
     for row in found.rows:
         fits, n = row.longest, row.devices
-        assert peak(fits, n) <= limit < peak(round(fits * (1 + 1 / studies.SHARPNESS)) + 2 * n, n)
+        assert peak(fits, n) <= limit < peak(round(fits * (1 + 1 / found.sharpness)) + 2 * n, n)
         assert dict(row.tried)[fits] == peak(fits, n)
-    assert Compiler.asked <= 12 * len(COUNTS)
+    assert Compiler.asked <= 12 + 8 * (len(COUNTS) - 1)
+
+
+def test_a_blunt_search_only_doubles_and_says_so(tmp_path, monkeypatch):
+    Compiler.asked, limit = 0, 10_000_000
+    found = search(tmp_path, monkeypatch, limit=limit, sharpness=1)
+    assert found.sharpness == 1
+    begins = 64
+    for row in found.rows:
+        assert peak(row.longest, row.devices) <= limit < peak(2 * row.longest, row.devices)
+        assert [length for length, _ in row.tried] == [begins * 2**k for k in range(len(row.tried))]
+        begins = row.longest  # what fits on fewer devices fits on more
+    assert Compiler.asked == sum(len(row.tried) for row in found.rows)
 
 
 def test_a_second_start_searches_nothing(tmp_path, monkeypatch):

@@ -11,12 +11,13 @@ from rich.console import Console
 
 from jaxbench.analysis import points
 from jaxbench.core import schema
+from jaxbench.core.point import Point
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
 from jaxbench.machine import program_cache
-from jaxbench.measure.point import Point
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Pace, Paced, Prepare, PrepareAgain, Recorded, Round, Same
 from jaxbench.sweep import ongoing, sweep
+from jaxbench.sweep import start as start_lib
 from jaxbench.sweep import workers as workers_lib
 from jaxbench.sweep.job import Automatic, SweepJob
 from jaxbench.sweep.plan import rounds_of
@@ -143,7 +144,7 @@ def test_sets_take_turns_with_the_same_blocks_and_points_that_share_cores_come_l
     mine = [record for record in records if isinstance(record, schema.PointRecord) and record.point == "p1"]
     assert [record.worker for record in mine] == [f"session0/cpu1#{number}" for number in range(3)]
     assert [record.checked_by for record in mine] == ["", "session0/cpu1#0", "session0/cpu1#0"]
-    assert len({record.checks for record in mine}) == len({record.passport for record in mine}) == 1
+    assert len({record.checks for record in mine}) == len({record.compile_report for record in mine}) == 1
     assert schema.from_json(schema.to_json(mine[1])) == mine[1]
 
 
@@ -263,7 +264,7 @@ def test_a_run_that_ends_by_its_budget(tmp_path):
     done = jaxbench("run", "mlp", f"--workdir={run}", *QUICK_MLP, *how, "--config.measure.budget_s=0.001")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 points on 1 and 2 devices, at least 12 rounds each, by 6 groups of processes in turns" in done.stdout
-    assert "6 sets of 2 processes take turns." in done.stdout
+    assert "6 groups of 2 processes take turns." in done.stdout
     looks = RunFolder(run).manifest()["plan"]["auto"]["looks"]
     assert [(look["ended"], look["rounds"]) for look in looks] == [("", 6), ("budget", 12)]
     assert {(p.status, len(p.rounds), p.auto_rounds) for p in points.load(RunFolder(run))} == {("ok", 12, True)}
@@ -301,6 +302,9 @@ def test_sets_of_a_cpu_share_compiled_programs_and_those_of_an_accelerator_do_no
     assert [setup.worker for setup in started[:4]] == [f"session0/cpu{n}{k}" for k in ("", "#1") for n in (1, 2)]
     none = Start(dataclasses.replace(job, not_kept="no room."))
     assert none.variables(1)["JAX_COMPILATION_CACHE_DIR"] == str(tmp_path / "compiled"), "shared until the run ends"
+    fresh = Start(dataclasses.replace(job, not_kept=start_lib.ASKED))
+    folders = {fresh.variables(number)["JAX_COMPILATION_CACHE_DIR"] for number in range(2)}
+    assert folders == {str(tmp_path / "compiled" / f"set{number}") for number in range(2)}, "each set compiles anew"
 
 
 def test_a_process_that_dies_costs_its_point_and_the_others_are_prepared(tmp_path, monkeypatch):

@@ -15,8 +15,8 @@ from doorway import QUICK_MLP, command, environment, jaxbench
 from rich.console import Console
 from thin import thin
 
+from jaxbench.core.point import Point
 from jaxbench.core.store import MANIFEST, RunFolder, write_json
-from jaxbench.measure.point import Point
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Pace, Paced, PrepareAgain, Recorded, Same
 from jaxbench.sweep import ongoing, preparation, sweep
@@ -128,7 +128,10 @@ class Refusing:
     def __init__(self, *args, **how):
         pass
 
-    close = send_ahead = __init__
+    close = send_ahead = kill = __init__
+
+    def name(self, point):
+        return "session0/cpu1"
 
     def ask(self, point, request):
         raise WorkerError("no memory." if point == "p8" else "no such lever.", stage="build")
@@ -167,9 +170,6 @@ class Dying(Refusing):
 
     def close(self):
         pass
-
-    def name(self, point):
-        return "session0/cpu1"
 
     def ask(self, point, request):
         self.asked.append((request.do, point))

@@ -191,8 +191,8 @@ def test_a_line_is_a_persons_own_only_in_their_files(tmp_path):
 def test_an_error_outside_of_the_users_file_is_unchanged():
     error = ValueError("no")
     assert discovery.with_user_line(error) is error
-    with pytest.raises(ValueError, match="no"), discovery.explaining():
+    with pytest.raises(ValueError, match="no"), discovery.naming_lines():
         raise error
     with pytest.raises(UserError, match=r"^the loss: ValueError: no\. Do that\.$"):
-        with discovery.explaining("the loss", lambda error: "Do that."):
+        with discovery.naming_lines("the loss", lambda error: "Do that."):
             raise error

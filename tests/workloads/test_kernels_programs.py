@@ -31,7 +31,7 @@ def fused_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fusion depends on XLA's emitters, so these tests use a user's emitters."""
     options = {"xla_cpu_use_fusion_emitters": True} if "fusion_emitters" in UNOPTIMISED else {}
     jit = partial(jax.jit, donate_argnums=0, keep_unused=True, compiler_options=options)
-    monkeypatch.setattr(runnable, "_jit", jit)
+    monkeypatch.setattr(runnable, "_jit_donating", jit)
 
 
 def compiled(case: KernelWorkload) -> runnable.Runnable:

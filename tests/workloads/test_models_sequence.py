@@ -32,6 +32,7 @@ from jaxbench.measure.compile_report import compile_step
 from jaxbench.workloads import TrainWorkload, flops, from_nnx
 from jaxbench.workloads.losses import score
 from jaxbench.workloads.models import attention, flash, gpt, lstm, sharded_layers
+from jaxbench.workloads.models.blocks import group_size, run_blocks
 
 gcn, recsys, textcnn = (discovery.load_experiment(name) for name in ("gcn", "recsys", "textcnn"))
 NAMES = ["gpt", "lstm", "textcnn", "recsys", "gcn"]
@@ -355,7 +356,7 @@ class Row(nnx.Module):
         self.remat = remat
 
     def __call__(self, x):
-        return attention.run_blocks(self.blocks, x, self.remat)
+        return run_blocks(self.blocks, x, self.remat)
 
 
 def stack_gradient(remat: str, depth: int = DEPTH):
@@ -408,8 +409,8 @@ def test_recomputed_values_are_really_computed_again(compiled):
 
 @pytest.mark.parametrize(("count", "size"), [(1, 1), (4, 2), (16, 4), (17, 5)])
 def test_groups_are_of_about_the_root_of_their_count(count, size):
-    assert attention.group_size(count, "sqrt") == size
-    assert attention.group_size(count, "block") == 1
+    assert group_size(count, "sqrt") == size
+    assert group_size(count, "block") == 1
 
 
 def test_a_last_group_may_be_smaller():

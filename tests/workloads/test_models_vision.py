@@ -31,7 +31,8 @@ from jaxbench.measure.proof import Proof
 from jaxbench.parallel.step import gradients, jit_once
 from jaxbench.workloads import Field, TrainWorkload, classification, flops, from_nnx, sharding_context
 from jaxbench.workloads.losses import evaluation
-from jaxbench.workloads.models import attention, image_layers
+from jaxbench.workloads.models import image_layers
+from jaxbench.workloads.models.blocks import run_blocks
 from jaxbench.workloads.models.image_layers import BatchNorm
 
 KEY = jax.random.PRNGKey(0)
@@ -345,7 +346,7 @@ class Net(nnx.Module):
         self.logits, self.remat = nnx.Linear(6, 4, rngs=rngs), remat
 
     def __call__(self, x):
-        return self.logits(jnp.mean(attention.run_blocks(self.blocks, x, self.remat), axis=(1, 2)))
+        return self.logits(jnp.mean(run_blocks(self.blocks, x, self.remat), axis=(1, 2)))
 
 
 class Layer(nnx.Module):

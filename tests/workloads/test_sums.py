@@ -88,7 +88,7 @@ def test_strategies_agree_and_send_the_sums_alone(name, strategy):
     (record,) = experiment_cases.measure(name, config)
     numbers = {"kmeans": 8 * 4 + 8, "regression": 29 * 29 + 29}[name]
     (collectives,) = [check for check in record.checks if check.name == "collectives"]
-    assert record.passport.expected_gradient_bytes == 4 * numbers
+    assert record.compile_report.expected_gradient_bytes == 4 * numbers
     assert collectives.ok and collectives.value == numbers
 
 
@@ -154,7 +154,7 @@ def test_the_example_of_sums_runs(tmp_path):
     config = experiment_cases.composed(str(path), batch=64, strategy="shard_map", scaling="strong", explain="off")
     config.mesh.devices = "2"
     (record,) = experiment_cases.measure(str(path), config)
-    assert record.passport.expected_gradient_bytes == 4 * (32 + 32)
+    assert record.compile_report.expected_gradient_bytes == 4 * (32 + 32)
 
 
 def test_devices_reduce_only_the_sums_before_any_compiler_drops_the_rest():
@@ -265,7 +265,7 @@ def test_devices_send_the_histograms_alone(strategy):
     config.mesh.devices = "2"
     (record,) = experiment_cases.measure("gbdt", config)
     numbers = 2 * 2 ** (3 - 1) * adapt.COLUMNS * trees.BINS
-    assert record.passport.expected_gradient_bytes == 4 * numbers
+    assert record.compile_report.expected_gradient_bytes == 4 * numbers
     (collectives,) = [check for check in record.checks if check.name == "collectives"]
     assert collectives.ok and collectives.value == numbers
 

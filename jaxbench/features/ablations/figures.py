@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from jaxbench.analysis.busy import Busy
 from jaxbench.analysis.quantities import devices
@@ -25,9 +25,9 @@ from jaxbench.analysis.waterfall import (
     Waterfall,
 )
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import entitle
-from jaxbench.report.drawing.canvas import Sheet, plot, short
+from jaxbench.report.drawing.canvas import plot, short
 from jaxbench.report.drawing.marks import GREY
+from jaxbench.report.drawing.shapes import Chart, Panel, on
 from jaxbench.report.run_report import RunReport
 from jaxbench.statistics.bootstrap import Estimate
 
@@ -42,8 +42,19 @@ _WATERFALL_STYLES = {name: (_PLACES.index(_KIN.get(name, name)), name in _KIN) f
 _GAP, _LEAST = 1.2, 12.0  # in widths of a bar: the gap between device counts, and the least width of a panel
 
 
-@plot("waterfall", views=("training",), order=1)
-def draw_waterfall(run: RunReport) -> Figure | None:
+class Losses(Protocol):
+    """The numbers of a group of bars."""
+
+    @property
+    def devices(self) -> int: ...
+    @property
+    def efficiency(self) -> Estimate: ...
+    @property
+    def factors(self) -> tuple[Factor, ...]: ...
+
+
+@plot("waterfall", views=("training",), order=1, title="why not 100 %")
+def draw_waterfall(run: RunReport) -> Chart | None:
     """Each step down from 100 % is the loss by one factor in points of efficiency, with its confidence interval; the
     grey bar is the measured efficiency. Smaller per-device batch: a device with less work does it less efficiently.
     Unequal devices: all wait for the slowest. Contention: processes of one device each are slower when all run
@@ -56,20 +67,23 @@ def draw_waterfall(run: RunReport) -> Figure | None:
     scalings = list(dict.fromkeys(one.point.scaling for one in every))
     strategies = list(dict.fromkeys(_waterfall_name(one) for one in every))
     shown = strategies[:WATERFALL_MOST]
-    sheet = Sheet(len(shown), len(scalings), heights=1.9, sharey=True)
-    for line, strategy in zip(sheet.panels, shown, strict=True):
-        for axes, scaling in zip(line, scalings, strict=True):
-            members = [one for one in every if (_waterfall_name(one), one.point.scaling) == (strategy, scaling)]
-            panel(axes, members)
-            entitle(axes, f"{short(strategy, 26)}, {scaling}", y="efficiency, %" if axes is line[0] else "")
-    drawn = handles([one for one in every if _waterfall_name(one) in shown])
+
+    def one_panel(strategy: str, scaling: str) -> Panel:
+        members = [one for one in every if (_waterfall_name(one), one.point.scaling) == (strategy, scaling)]
+        y = "efficiency, %" if scaling == scalings[0] else ""
+        return Panel(title=f"{short(strategy, 26)}, {scaling}", y=y, layers=[on(panel, members)])
+
     rest = notes.rest(len(shown), len(strategies), "strategies, in the order of the table")
-    return sheet.finish(
-        f"{run.experiment}: why not 100 %", drawn, [*remarks(every), *busy_remarks(run.withheld), *rest]
+    return Chart(
+        panels=[[one_panel(strategy, scaling) for scaling in scalings] for strategy in shown],
+        heights=1.9,
+        sharey=True,
+        handles=handles([one for one in every if _waterfall_name(one) in shown]),
+        remarks=[*remarks(every), *busy_remarks(run.withheld), *rest],
     )
 
 
-def handles(every: Sequence[Waterfall]) -> list[Artist]:
+def handles(every: Sequence[Losses]) -> list[Artist]:
     """Legend entries of the factors that have a bar."""
     drawn = {factor.name for one in every for factor in one.factors if not factor.negligible}
     styles = {name: style for name, style in _WATERFALL_STYLES.items() if name in drawn}
@@ -80,7 +94,7 @@ def _waterfall_name(one: Waterfall) -> str:
     return " ".join(filter(None, (one.point.strategy, one.point.arm)))
 
 
-def panel(axes: Axes, members: Sequence[Waterfall]) -> None:
+def panel(axes: Axes, members: Sequence[Losses]) -> None:
     """Draws one group of bars per device count."""
     axes.axhline(100, **marks.DASHES, zorder=1)
     start, centres = 0.0, []
@@ -88,7 +102,7 @@ def panel(axes: Axes, members: Sequence[Waterfall]) -> None:
         end = _steps(axes, one, start)
         centres.append((start + end) / 2)
         start = end + 1 + _GAP
-    axes.set_xticks(centres, [devices(one.point.devices) for one in members])
+    axes.set_xticks(centres, [devices(one.devices) for one in members])
     axes.tick_params(axis="x", length=0)
     axes.grid(False, axis="x")
     spare = max(0.0, _LEAST - start) / 2  # so that the bars of one device count are no wider than those of many
@@ -99,7 +113,7 @@ def panel(axes: Axes, members: Sequence[Waterfall]) -> None:
         axes.text(0.5, 0.5, "no waterfall", transform=axes.transAxes, ha="center", color=GREY)
 
 
-def _steps(axes: Axes, one: Waterfall, start: float) -> float:
+def _steps(axes: Axes, one: Losses, start: float) -> float:
     """Draws the steps of one device count from x = start. Returns the x of the last bar, which is the efficiency."""
     level, at = 100.0, start
     for factor in one.factors:
@@ -135,13 +149,14 @@ def _step(axes: Axes, at: float, level: float, factor: Factor) -> None:
 
 
 def _interval(axes: Axes, at: float, value: Estimate) -> None:
+    """Draws the error bar of a bar, if its value has an interval."""
     if value.has_interval:
         axes.errorbar([at], [value.value], yerr=[[value.value - value.lo], [value.hi - value.value]], **_ERROR)
 
 
 def busy_remarks(withheld: Sequence[tuple[Row, Busy]]) -> list[str]:
     """A note on the points that have no bars because the machine was busy."""
-    return [f"no waterfall of {row.point.point}: {each.sentence}" for row, each in withheld]
+    return [f"no waterfall of {row.point_id}: {each.sentence}" for row, each in withheld]
 
 
 def remarks(every: Sequence[Waterfall]) -> list[str]:

@@ -184,6 +184,7 @@ def alone(workload: TrainWorkload, program: Program, global_batch: int) -> Progr
 
 
 def _program(program: Program, step: jax.stages.Wrapped, mesh: Mesh | None = None) -> Program:
+    """The program with another step. Its own checks of gradients and communication do not apply."""
     passes = tuple(dict.fromkeys((*program.disabled_passes, *keep_barriers(mesh or program.mesh))))
     # Its gradients are wrong on purpose, and `Ablations.verdicts` judges what it sends.
     return dataclasses.replace(
@@ -194,6 +195,7 @@ def _program(program: Program, step: jax.stages.Wrapped, mesh: Mesh | None = Non
 def _step(
     traced: Traced, run: Callable[..., list[jax.Array]]
 ) -> Callable[[TrainState, Batch], tuple[TrainState, ArrayTree]]:
+    """A step on lists of arrays as a step on (state, batch)."""
     return lambda state, batch: jax.tree.unflatten(traced.out_tree, run(*jax.tree.leaves((state, batch))))
 
 
@@ -360,6 +362,7 @@ def collected(jaxpr: core.Jaxpr, inputs: Sequence[Value]) -> tuple[list[Collecti
 
 
 def _of(equation: core.JaxprEqn, given: list[Value]) -> tuple[list[CollectiveCall | CollectiveLoop], list[Value]]:
+    """The collectives of an equation, and how deep its results lie in the chain of collectives."""
     name, first = equation.primitive.name, max((value.rank for value in given), default=0)
 
     def results(rank: int) -> list[Value]:
@@ -385,6 +388,7 @@ def _of(equation: core.JaxprEqn, given: list[Value]) -> tuple[list[CollectiveCal
 
 
 def _bytes(item: Item) -> int:
+    """The bytes that a collective is given, in all iterations of its loop."""
     size = sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in item.operands)
     return size * item.length if isinstance(item, CollectiveLoop) else size
 
@@ -405,6 +409,7 @@ def sent(items: Sequence[Item], arrays: list[jax.Array]) -> list[jax.Array]:
 
 
 def _run(item: Item, payload: list[jax.Array]) -> list[jax.Array]:
+    """Sends `payload` once, or once for each iteration of the loop."""
     if not isinstance(item, CollectiveLoop):
         return item.run(payload)
 

@@ -10,11 +10,11 @@ from typing import Any
 import jax
 
 from jaxbench import parallel
+from jaxbench.core.point import Point
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
 from jaxbench.core.workload import Batch
 from jaxbench.features.ablations import programs
-from jaxbench.features.ablations.points import ALONE, COMMUNICATION, LOCAL, PEAK, SCHEDULE, devices_of, is_plain
 from jaxbench.levers import PART, PRECISION
 from jaxbench.measure import check, model_steps
 from jaxbench.measure.arm import build_program, require_options
@@ -22,11 +22,11 @@ from jaxbench.measure.bench import Bench
 from jaxbench.measure.compile_report import CompiledStep
 from jaxbench.measure.compiler import Compiler
 from jaxbench.measure.model_steps import ModelSteps
-from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import BuiltStep, Recipe
 from jaxbench.parallel.stage import AXIS as STAGE
 from jaxbench.processes.messages import Fields
 from jaxbench.processes.server import stage
+from jaxbench.sweep.ablations import ALONE, COMMUNICATION, LOCAL, PEAK, SCHEDULE, devices_of, is_plain
 from jaxbench.workloads.levers import PRODUCTS
 
 Build = Callable[[Point, bool], tuple[Any, Program]]  # of an ablation point; the flag: another process accepted it
@@ -54,7 +54,7 @@ class Ablations:
 
     def report(self, point: Point, report: CompileReport) -> CompileReport:
         """With the FLOPs of the ablation's share of the step."""
-        part, count = point.levers[PART.name], devices_of(point)
+        part, count = point.part, devices_of(point)
         share = {ALONE: 1 / count, LOCAL: 1.0, SCHEDULE: 1.0, COMMUNICATION: 0.0}  # of the whole step's FLOPs
         if part == PEAK:
             flops = programs.product_flops(self.compiler.devices[0].platform, count)
@@ -64,7 +64,7 @@ class Ablations:
 
     def verdicts(self, built: BuiltStep, batch: Batch, out: Any) -> tuple[Verdict, ...]:
         point, report = built.point, built.compiled.report
-        host, part = check.judge_host_calls(built.compiled.host_calls), point.levers[PART.name]
+        host, part = check.judge_host_calls(built.compiled.host_calls), point.part
         if is_plain(point):  # the base's program with another batch, which was checked
             return (host,)
         if part == COMMUNICATION:
@@ -95,7 +95,7 @@ class Ablations:
         A step without its collectives learns nothing, and its parameters may become infinite or NaN, which does not
         reduce its work. Payloads and products must stay finite: NaN is as fast on some devices, but slower on a CPU.
         """
-        counted = 0 if point.levers[PART.name] in (COMMUNICATION, PEAK) else steps
+        counted = 0 if point.part in (COMMUNICATION, PEAK) else steps
         if parameters and not counted:
             return check.judge_timed_state(state, 0)
         return (check.judge_steps(state, counted),)
@@ -125,7 +125,7 @@ def _of_model(steps: ModelSteps, point: Point, *, accepted: bool) -> tuple[Any, 
     with stage("build"):
         require_options(point.levers, steps.devices[0])
         workload = steps.workload(point)
-        part, devices = point.levers[PART.name], steps.devices[: devices_of(point)]
+        part, devices = point.part, steps.devices[: devices_of(point)]
         if part == PEAK:
             return workload, peak(point, devices, workload.dtype or "float32")
         levers = {**point.levers, PART.name: PART.default}

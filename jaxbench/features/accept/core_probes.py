@@ -30,7 +30,7 @@ def alone(cpus: Sequence[int]) -> Runner | None:
     def run() -> list[float]:
         return list(np.mean([probe().product_s for _ in range(READINGS)], axis=0))
 
-    return Runner(name="cores_alone", units=_names(cpus), amount=1.0, run=run, check=list)
+    return Runner(name="cores_alone", units=_core_names(cpus), amount=1.0, run=run, check=list)
 
 
 def together(cpus: Sequence[int]) -> Runner | None:
@@ -54,8 +54,8 @@ def together(cpus: Sequence[int]) -> Runner | None:
     def run() -> list[float]:
         return list(threads.map(work, cpus))
 
-    return Runner(name="cores_together", units=_names(cpus), amount=1.0, run=run, check=list)
+    return Runner(name="cores_together", units=_core_names(cpus), amount=1.0, run=run, check=list)
 
 
-def _names(cpus: Sequence[int]) -> tuple[str, ...]:
+def _core_names(cpus: Sequence[int]) -> tuple[str, ...]:
     return tuple(f"core {cpu}" for cpu in cpus)

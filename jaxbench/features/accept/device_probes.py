@@ -26,6 +26,14 @@ Wrong = list[tuple[int, str]]  # (index of the unit, a clause that says what is 
 BLOCK_S = 0.008  # intended length of a timed block: long compared with its start, short compared with a disturbance
 MOST_CALLS = 2000
 MIB = 2**20
+# What is wrong with the result of a probe.
+FAULTS = {
+    "result": "its result has wrong bits",
+    "copy": "a copy has other bits than its source",
+    "pair": "a copy between devices has other bits than its source",
+    "sum": "the sum on device {device} is not the sum of what the devices had",
+    "input": "a file has other bits than were written",
+}
 PAIRED = 6  # devices of a CPU that take part in pairs
 
 
@@ -99,6 +107,7 @@ class Devices:
 
 
 def _pin(cpus: set[int], tasks: Path = Path("/proc/self/task")) -> None:
+    """Binds all threads of this process to these CPUs, where the system can."""
     if not hasattr(os, "sched_setaffinity"):
         return
     for task in tasks.iterdir() if tasks.exists() else ():
@@ -158,6 +167,8 @@ class Products:
         )
 
     def _on(self, index: int) -> float:
+        """The seconds of one product on a device."""
+
         def call() -> jax.Array:
             self.results[index] = self._multiply(*self._operands[index])
             return self.results[index]
@@ -165,6 +176,7 @@ class Products:
         return seconds(call, self._calls)
 
     def _wrong(self, name: str) -> Wrong:
+        """A clause for each device with a product of wrong bits."""
         found = []
         for index, result in enumerate(self.results):
             if int(bits.on_device(shown := bits.seen(result, name, index))) != self._right:
@@ -223,19 +235,20 @@ def _alone(
 
     def check() -> Wrong:
         sums = [int(bits.on_device(bits.seen(result, name, index))) for index, result in enumerate(results)]
-        return [(index, "its result has wrong bits") for index, each in enumerate(sums) if each != right]
+        return [(index, FAULTS["result"]) for index, each in enumerate(sums) if each != right]
 
-    return Runner(name=name, units=_names(devices), amount=amount, run=run, check=check)
+    return Runner(name=name, units=_device_names(devices), amount=amount, run=run, check=check)
 
 
 def _each(call: Callable[[], jax.Array], calls: int) -> float:
+    """The mean seconds of a call that is waited for each time."""
     start = time.perf_counter()
     for _ in range(calls):
         jax.block_until_ready(call())
     return (time.perf_counter() - start) / calls
 
 
-def _names(devices: Devices) -> tuple[str, ...]:
+def _device_names(devices: Devices) -> tuple[str, ...]:
     return tuple(map(str, range(len(devices.all))))
 
 
@@ -269,10 +282,10 @@ def copies(devices: Devices, *, inward: bool) -> Runner:
             else:
                 same = bits.on_host(taken[index]) == right and not bits.flipped(name, index)
             if not same:
-                wrong.append((index, "a copy has other bits than its source"))
+                wrong.append((index, FAULTS["copy"]))
         return wrong
 
-    return Runner(name=name, units=_names(devices), amount=4.0 * len(source), run=run, check=check)
+    return Runner(name=name, units=_device_names(devices), amount=4.0 * len(source), run=run, check=check)
 
 
 def _unread(array: jax.Array) -> jax.Array:
@@ -290,6 +303,7 @@ def _not_shared(array: np.ndarray) -> np.ndarray:
 
 
 def _put(source: np.ndarray, device: jax.Device) -> jax.Array:
+    """Copies an array to a device, even if both could share its memory."""
     return jax.device_put(source, device, may_alias=False)
 
 
@@ -317,9 +331,7 @@ def pairs(devices: Devices) -> Runner:
 
     def check() -> Wrong:
         sums = [int(bits.on_device(bits.seen(each, "pairs", at))) for at, each in enumerate(arrived)]
-        return [
-            (at, "a copy between devices has other bits than its source") for at, s in enumerate(sums) if s != right
-        ]
+        return [(at, FAULTS["pair"]) for at, s in enumerate(sums) if s != right]
 
     units = tuple(f"{a}>{b}" for a, b in ways)
     return Runner(name="pairs", units=units, amount=4.0 * len(source), run=run, check=check)
@@ -360,7 +372,7 @@ def all_reduce(
     def check() -> Wrong:
         for each in last[0].addressable_shards:
             if int(bits.on_device(bits.seen(each.data, name, each.device.local_hardware_id or 0))) != right:
-                return [(0, f"the sum on device {each.device.id} is not the sum of what the devices had")]
+                return [(0, FAULTS["sum"].format(device=each.device.id))]
         return []
 
     sent = 2 * (total - 1) / total * size
@@ -387,12 +399,13 @@ def from_disk(folder: Path, size: int = 64 * MIB) -> Runner:
 
     def check() -> Wrong:
         wrong = bits.on_host(read[0]) != right or bits.flipped("input", 0)
-        return [(0, "a file has other bits than were written")] if wrong else []
+        return [(0, FAULTS["input"])] if wrong else []
 
     return Runner(name="input", units=("all",), amount=float(size), run=run, check=check)
 
 
 def _chunks(descriptor: int, size: int) -> Iterator[bytes]:
+    """The bytes of a file in pieces of 8 MiB."""
     at = 0
     while at < size and (chunk := os.pread(descriptor, 8 * MIB, at)):
         at += len(chunk)

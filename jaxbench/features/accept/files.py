@@ -127,5 +127,6 @@ def metrics(result: Acceptance) -> str:
 
 
 def _labels(names: dict[str, str]) -> str:
+    """Labels in the text format of Prometheus."""
     escaped = {name: v.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for name, v in names.items()}
     return "{" + ",".join(f'{name}="{value}"' for name, value in escaped.items()) + "}"

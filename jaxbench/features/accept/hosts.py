@@ -48,11 +48,12 @@ def software(found: manifest.Machine) -> dict[str, str]:
     }
 
 
-def facts_here(place: Position | None) -> HostFacts:
+def facts_here(position: Position | None) -> HostFacts:
     """The facts of this process. Raises UserError if JAX does not start."""
     found = manifest.probe("auto")
     count = found["devices"]
-    one = found["platform"] != "cpu" and place is not None and place.device is not None and place.device < count
+    own = position.device if position is not None and found["platform"] != "cpu" else None
+    one = own is not None and own < count
     processor = {name: each for name, each in found["identity"].items() if name != "product_s"}
     about: JsonObject = {
         "platform": found["platform"],
@@ -63,7 +64,7 @@ def facts_here(place: Position | None) -> HostFacts:
         host=node(),
         order=tuple(cores.free_cores()),
         cpu_quota=cpu_quota.limit(),
-        device=place.device if one and place is not None and count > 1 else None,
+        device=own if one and count > 1 else None,
         devices=Devices(kind=found["device_kind"], count=1 if one else count),
         versions=software(found),
         source=source.HERE["sha256"],
@@ -153,7 +154,7 @@ class Hosts:
         address = start.free_address("127.0.0.1" if len({*self.nodes.values()}) == 1 else lead)
         setups = {}
         for number, process in enumerate(processes):
-            place = Position(
+            position = Position(
                 address=address,
                 processes=len(processes),
                 process=number,
@@ -163,7 +164,7 @@ class Hosts:
             alone = self.setup(process, folder)
             variables = {n: v for n, v in alone.environment.items() if n != "CUDA_VISIBLE_DEVICES"}
             setups[process] = dataclasses.replace(
-                alone, devices=count * len(processes), processes=len(processes), world=place, environment=variables
+                alone, devices=count * len(processes), processes=len(processes), world=position, environment=variables
             )
         return setups
 
@@ -176,7 +177,7 @@ def here(devices: int | None) -> Iterator[Hosts]:
 
 
 def take_part(
-    place: Position,
+    position: Position,
     lead: Callable[[Hosts], int],
     alone: Callable[[], AbstractContextManager[None]],
     devices: int | None,
@@ -189,9 +190,9 @@ def take_part(
     """
     with tempfile.TemporaryDirectory(prefix="jaxbench-accept-") as logs:
         return launches.take_part(
-            place,
-            lambda followers: lead(_hosts(place, followers, devices, Path(logs), limit_s)),
-            lambda: facts_here(place),
+            position,
+            lambda followers: lead(_hosts(position, followers, devices, Path(logs), limit_s)),
+            lambda: facts_here(position),
             "",
             alone,
             name=node,
@@ -199,16 +200,16 @@ def take_part(
         )
 
 
-def _hosts(place: Position, followers: Followers, devices: int | None, logs: Path, limit_s: float) -> Hosts:
+def _hosts(position: Position, followers: Followers, devices: int | None, logs: Path, limit_s: float) -> Hosts:
     """What the processes of a launch say about themselves, within `limit_s` seconds."""
-    begun, mine = time.monotonic(), facts_here(place)
-    known = _names_of_queue(place.processes)
+    begun, mine = time.monotonic(), facts_here(position)
+    known = _names_of_queue(position.processes)
     said: dict[int, HostFacts | Unfit] = {
         0: mine,
         **followers.heard(limit_s - min(limit_s, time.monotonic() - begun) + 5),
     }
     hosts = Hosts({}, {}, {}, devices, logs, followers)
-    for process in range(place.processes):
+    for process in range(position.processes):
         word = said.get(process)
         hosts.nodes[process] = word.host if word is not None and word.host else known.get(process, f"process-{process}")
         if isinstance(word, HostFacts):

@@ -105,6 +105,7 @@ def read(path: Path) -> Acceptance:
 
 
 def _decoded(path: Path, value: object) -> Acceptance:
+    """The acceptance that a file holds. Raises UserError for another kind of file."""
     fields = decode(dict[str, object], value)
     if fields.get("schema") != SCHEMA or "cells" not in fields:
         raise UserError(f"'{path}' is no {FILE} of this jaxbench: measure it again with jaxbench accept.")

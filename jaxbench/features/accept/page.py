@@ -10,7 +10,7 @@ from rich.console import Console
 
 from jaxbench.analysis import quantities
 from jaxbench.core.store import write_atomic
-from jaxbench.features.accept import files, rule
+from jaxbench.features.accept import files, rule, sentences
 from jaxbench.features.accept.outcome import ALL, FLEET, Acceptance, Judged
 from jaxbench.features.accept.probe import BYTES, FLOPS
 from jaxbench.features.accept.probes import PROBES, TITLES
@@ -56,6 +56,7 @@ def table(result: Acceptance, *, terminal: bool) -> Table:
 
 
 def _note(result: Acceptance) -> str:
+    """What the table shows, and the references in the order of trust."""
     against = "; then ".join(result.against)
     return (
         f"Measured share of the reference, with its interval, in {result.rounds} rounds. A share passes above "
@@ -64,6 +65,7 @@ def _note(result: Acceptance) -> str:
 
 
 def _cell(cell: Judged, *, brief: bool) -> Cell:
+    """The share with its interval, and the verdict if it is neither pass nor fail."""
     if cell.share is None:
         return Cell(cell.verdict, STYLES[cell.verdict])
     text = f"{100 * cell.share:.1f} %"
@@ -85,12 +87,14 @@ def transposed(result: Acceptance) -> Table:
         rates = [cell.rate for cell in cells if cell.rate]
         shown = _rate(name, sorted(rates)[len(rates) // 2]) if rates else ""
         verdict = Cell(one.verdict, STYLES[one.verdict])
-        lines.append((TITLES.get(name, name), verdict, _cell(one, brief=False).text, where, shown))
-    headings = dict.fromkeys(("probe", "worst verdict", "share", "of", "median rate"), TEXT)
+        share = "" if one.share is None else sentences.percent(one)
+        lines.append((TITLES.get(name, name), verdict, share, where, shown))
+    headings = dict.fromkeys(("probe", "worst verdict", "share", "where", "median rate"), TEXT)
     return plain(headings, lines, note=_note(result))
 
 
 def _rate(probe: str, rate: float) -> str:
+    """A rate in the unit of its probe; a latency for a probe of calls."""
     unit = PROBES[probe].unit
     if unit == FLOPS:
         return quantities.flops(rate, "bfloat16" if probe == "product_bf16" else "float32")
@@ -103,7 +107,11 @@ def _judges(result: Acceptance) -> list[str]:
     for cell in result.cells:
         if cell.reference:
             by.setdefault(cell.reference, []).append(TITLES.get(cell.probe, cell.probe))
-    return [f"{reference}: {', '.join(dict.fromkeys(titles))}." for reference, titles in by.items()]
+    words = {rule.NOTHING: "Without anything to compare with"}
+    return [
+        f"{words.get(reference, f'Compared with {reference}')}: {', '.join(dict.fromkeys(titles))}."
+        for reference, titles in by.items()
+    ]
 
 
 def _history(folder: Path, result: Acceptance) -> list[str]:

@@ -85,7 +85,7 @@ class References:
         """The references in the order of trust."""
         card = f"card {self.asked.file}" if self.asked.file else ""
         forecast = "forecast and published series" if self.asked.kind in ("", FORECAST, CARD) else ""
-        return tuple(filter(None, (card, forecast, "fleet" if self.fleet else "")))
+        return tuple(filter(None, (card, forecast, "the other devices of this test" if self.fleet else "")))
 
     def of(self, probe: str, kind: str, count: int) -> Reference | None:
         """The most trusted reference of a probe except the fleet; None without one.
@@ -117,6 +117,7 @@ class References:
             )
 
     def _read(self, file: Path) -> None:
+        """Reads the file of --against=card:FILE, a machine profile or an earlier acceptance."""
         if not file.exists():
             raise UserError(
                 f"--against=card:{file} names no file: use the accept.json of an earlier test, for example."
@@ -141,27 +142,27 @@ def _median_rate(card: Acceptance, probe: str, kind: str) -> float | None:
     return statistics.median(rates) if rates else None
 
 
-def _of_profile(card: MachineProfile, probe: str, kind: str, count: int) -> float | None:
+def _of_profile(profile: MachineProfile, probe: str, kind: str, count: int) -> float | None:
     """The rate of a probe in a machine's profile."""
     if probe in PRODUCTS:
-        flop = [p for p in card["peaks"] if (p["quantity"], p["dtype"]) == ("flop_per_s", PRODUCTS[probe])]
+        flop = [p for p in profile["peaks"] if (p["quantity"], p["dtype"]) == ("flop_per_s", PRODUCTS[probe])]
         own = [p["value"] for p in flop if p["platform"] != "cpu" or p["cores"] == 1]
         return max(own, default=None)
     if probe == "triad":
-        memory = [p for p in card["peaks"] if (p["quantity"], p["level"]) == ("bytes_per_s", "memory")]
+        memory = [p for p in profile["peaks"] if (p["quantity"], p["level"]) == ("bytes_per_s", "memory")]
         return max((p["value"] for p in memory if p["platform"] != "cpu" or p["cores"] == 1), default=None)
     if probe in TRANSFERS:
         # By the ends and not by the name of the operation: one of them is the host.
         inward = probe == "copy_in"
         ends = [
-            copy for copy in card["transfers"] if (copy["source"] == "host") == inward != (copy["target"] == "host")
+            copy for copy in profile["transfers"] if (copy["source"] == "host") == inward != (copy["target"] == "host")
         ]
         return max((copy["value"] for copy in ends), default=None)
     if probe in ("allreduce_256", "hosts_allreduce_256"):
         across = probe.startswith("hosts")
         buses = [
             present(link["bus_bytes_per_s"])
-            for link in card["links"]
+            for link in profile["links"]
             if link["op"] == "all_reduce" and link["devices"] == count and link.get("bus_bytes_per_s")
             if ((link.get("group_hosts") or 1) > 1) == across
         ]
@@ -196,4 +197,5 @@ def forecast(probe: str, kind: str, count: int) -> Reference | None:
 
 
 def _forecast(rate: float, what: str) -> Reference:
+    """A reference from a forecast: the lower end of its band."""
     return Reference(rate=rate, source=f"forecast: the lower end of the band for {what}", band=True)

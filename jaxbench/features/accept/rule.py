@@ -32,6 +32,7 @@ PASS, FAIL, CANNOT_TELL, PLAUSIBLE, WRONG, SILENT, NOT_JUDGED = (
 )
 BAD = (FAIL, WRONG, SILENT)
 EXIT = {PASS: 0, FAIL: 1, CANNOT_TELL: 3}
+NOTHING = "nothing to compare it with"  # the reference of a unit that is not judged
 LEAST_ROUNDS = 6  # for an interval
 SEEN = 16  # how many units show how rounds depend on each other: more would only take time
 FLOOR = 0.002  # the least standard deviation of a round, relative: agreement by chance must not decide
@@ -65,6 +66,7 @@ def intervals(logs: np.ndarray, process: np.ndarray, alpha: float) -> list[Inter
 
 
 def _interval(values: np.ndarray, wider: float, alpha: float) -> Interval:
+    """The interval of one unit from its rounds. wider: as from `_excess`."""
     count = len(values)
     if count < LEAST_ROUNDS:
         mean = float(np.exp(values.mean())) if count else math.nan

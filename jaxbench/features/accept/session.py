@@ -171,6 +171,7 @@ def _rounds(
     platform: str,
     clock: Clock,
 ) -> None:
+    """Measures rounds until every unit is decided or the budget is spent."""
     every = {name: min(SELDOM, max(1, math.ceil(seconds / ROUND_S))) for name, seconds in cost.items()}
     every["gpt"] = 1
     budget, begun, look_at = plan.budget(platform), clock(), 0
@@ -239,6 +240,7 @@ def _world(
     console: Console,
     clock: Clock,
 ) -> None:
+    """Forms one JAX process group of the hosts and prepares the probes over several hosts."""
     _prepare(team, names, measured, console)
     for process in present:
         host = measured[process]

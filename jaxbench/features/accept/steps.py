@@ -84,6 +84,7 @@ class Steps:
 
     @staticmethod
     def _begin(model: TrainWorkload, examples: int) -> tuple[ArrayTree, Batch]:
+        """Initial parameters and a synthetic batch."""
         params, _ = jax.jit(model.init)(jax.random.key(0))
         return params, model.synthetic(jax.random.key(1), examples)
 
@@ -112,9 +113,11 @@ class Steps:
         )
 
     def _run(self) -> list[float]:
+        """The seconds of one step on each device."""
         return [each / self._count for each in self._block()]
 
     def _block(self) -> list[float]:
+        """The seconds that each device takes for all steps of a block."""
         start = time.perf_counter()
         params, losses = self._first, jnp.zeros(())
         for number in range(self._count):
@@ -137,6 +140,7 @@ class Steps:
         return took
 
     def _wrong(self) -> Wrong:
+        """A clause for each device with another loss than the right one."""
         self._right = self._right or _majority(self._losses)
         after = f"its loss after {self._count} steps is"
         if not self._right:  # two devices that disagree from the start: nothing says which of them is right
@@ -157,4 +161,5 @@ def _majority(losses: Sequence[str]) -> str:
 
 @functools.cache
 def _number(text: str) -> str:
+    """The float32 that a hexadecimal text encodes, in decimal."""
     return repr(float(np.frombuffer(bytes.fromhex(text), np.float32)[0]))

@@ -120,32 +120,24 @@ def _of_probe(each: Series, how: Rule, alpha: float) -> Iterable[Judged]:
     probe = PROBES[each.units[0].probe]
     margin = probe.margin(how.margin)
     process = np.zeros(each.logs.shape[1], dtype=int)
-    references = [how.against.of(probe.name, unit.kind, _together(unit)) for unit in each.units]
+    references = [how.against.of(probe.name, unit.kind, len(unit.host.kinds)) for unit in each.units]
     own = np.array([np.log(known.rate) if known else np.nan for known in references])
     fixed = rule.intervals(each.logs - own[:, None], process, alpha)
     fleet = _fleet(each, process, alpha) if how.against.fleet else [None] * len(each.units)
     for unit, row, known, of_reference, of_fleet in zip(each.units, each.logs, references, fixed, fleet, strict=True):
         # The fleet can only decide what no card does: a band fails a device, and else it is the fleet that passes it.
-        chosen, verdict, text = None, rule.NOT_JUDGED, "nothing to compare it with"
+        chosen, verdict, text = None, rule.NOT_JUDGED, rule.NOTHING
         if known is not None:
             chosen, verdict, text = of_reference, rule.verdict(of_reference, margin, band=known.band), known.source
         if of_fleet is not None and (known is None or (known.band and verdict != rule.FAIL)):
             chosen, verdict, text = of_fleet, rule.verdict(of_fleet, margin), _fleet_text(each, unit)
-        yield _cell(unit, verdict, chosen, text, margin, float(np.exp(np.nanmedian(row))) if _any(row) else None)
-
-
-def _any(row: np.ndarray) -> bool:
-    return bool((~np.isnan(row)).any())
-
-
-def _together(unit: UnitOfHost) -> int:
-    """How many devices take part in a probe of several."""
-    return len(unit.host.kinds)
+        rate = None if np.isnan(row).all() else float(np.exp(np.nanmedian(row)))
+        yield _cell(unit, verdict, chosen, text, margin, rate)
 
 
 def _fleet_text(each: Series, unit: UnitOfHost) -> str:
     count = sum(other.kind == unit.kind and other.host.processor == unit.host.processor for other in each.units)
-    return "fleet: the other one" if count == 2 else f"fleet: the median of {count}"
+    return "the other one" if count == 2 else f"the median of all {count}"
 
 
 def _fleet(each: Series, process: np.ndarray, alpha: float) -> list[rule.Interval | None]:
@@ -167,6 +159,7 @@ def _fleet(each: Series, process: np.ndarray, alpha: float) -> list[rule.Interva
 def _cell(
     unit: UnitOfHost, verdict: str, interval: rule.Interval | None, reference: str, margin: float, rate: float | None
 ) -> Judged:
+    """The verdict on one unit as a cell of the table. Wrong bits outweigh its speed."""
     host = unit.host
     known = interval is not None and np.isfinite([interval.value, interval.hi]).all()
     return Judged(
@@ -295,6 +288,7 @@ def hosts_of(cells: Sequence[Judged], hosts: Sequence[Measured]) -> Mapping[str,
 
 
 def _blamed(cells: Sequence[Judged]) -> set[str]:
+    """The hosts that explain the slow links between hosts."""
     links = [cell for cell in cells if cell.probe == "host_pairs"]
     ends = [(a, b) for a, _, b in (cell.unit.partition(" > ") for cell in links)]
     return rule.guilty(ends, [cell.verdict in rule.BAD for cell in links])

@@ -101,6 +101,7 @@ class Probing:
         return Examined(findings=tuple((each.name, each.state, each.message) for each in findings))
 
     def _wrong(self, names: tuple[str, ...]) -> tuple[WrongBits, ...]:
+        """The results of these probes with wrong bits."""
         return tuple(
             WrongBits(probe=name, unit=unit, text=text) for name in names for unit, text in self._runners[name].check()
         )

@@ -376,6 +376,7 @@ def _search(made: Audited, kind: str, what: str, value: Range, options: dict[str
 
 
 def _nearest(value: Range, options: dict[str, Range]) -> str:
+    """The name of the option that is nearest to `value`."""
     # By ratio: half of the value is as far from it as twice the value.
     return min(options, key=lambda name: abs(math.log(options[name].value / value.value)))
 

@@ -42,6 +42,7 @@ def table(path: Path, understood: Callable[[str], bool]) -> Table:
 
 
 def _text(path: Path) -> str:
+    """The text of a table's file in any encoding that spreadsheets write. Raises UserError."""
     data = reading.data(path, "name a CSV file or a Markdown table.", "is no readable table")
     try:
         # Spreadsheets begin a file with a byte order mark, and write "Unicode text" as UTF-16.
@@ -129,6 +130,7 @@ def _evidence(cells: Sequence[str]) -> dict[str, str]:
 
 
 def _digits(cell: str) -> str | None:
+    """The digits of a number with an optional unit; None for another cell."""
     found = _NUMBER.fullmatch(cell)
     return found["digits"] if found and _UNIT.fullmatch(found["rest"]) else None
 
@@ -165,6 +167,7 @@ def _pointed(cell: str) -> str:
 
 
 def _number(digits: str) -> str:
+    """A number with a decimal comma, as Python writes it."""
     whole, comma, part = digits.partition(",")
     if re.fullmatch(_GROUPS % re.escape("."), whole):
         whole = whole.replace(".", "")

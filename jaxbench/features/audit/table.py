@@ -169,6 +169,7 @@ def meanings(header: str) -> tuple[Meaning, ...]:
 
 
 def _text(header: str) -> str:
+    """What a column of words names, such as "model"; "" if it is not known."""
     return next((row["name"] for pattern, row in rules("text").items() if re.fullmatch(pattern, plain(header))), "")
 
 
@@ -231,6 +232,7 @@ def _stated(fact: str, name: str, value: str) -> str:
 
 
 def _understood(header: str, cells: tuple[str, ...]) -> Column:
+    """What a column holds, from its header and its cells."""
     filled = [cell for cell in cells if cell.lower() not in _EMPTY]
     filled = [cell for cell in filled if not _IMPOSSIBLE.fullmatch(cell)]  # each is a fault of its row
     numeric, text = bool(filled) and all(map(number, filled)), _text(header)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from jaxbench.core.store import write_atomic
@@ -22,7 +21,8 @@ from jaxbench.records.documents import decode
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas, marks, shapes
 from jaxbench.report.drawing.canvas import plot
-from jaxbench.report.page import Page, Picture, Purpose, Section
+from jaxbench.report.page import Page, Purpose, Section
+from jaxbench.report.pictures import pictured
 from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
@@ -115,6 +115,7 @@ def sentence(found: Found) -> str:
 
 
 def _before(found: Found) -> str:
+    """A sentence on the newest version that is not slow."""
     low = found.versions[found.result.low]
     if found.result.low == 0:
         return f"{low.name} is the oldest one."
@@ -123,6 +124,7 @@ def _before(found: Found) -> str:
 
 
 def _times(each: Compared, oldest: Version, metric: Metric) -> str:
+    """A version's ratio to the oldest one, as a clause."""
     ratio = shown_ratio(each.ratio) or "an unknown number of"
     return f"{ratio} times the {called(metric)} of {oldest.name}"
 
@@ -148,7 +150,7 @@ def table(found: Found) -> Table:
 
 
 @plot("bisection")
-def draw_bisection(found: Found) -> Figure | None:
+def draw_bisection(found: Found) -> shapes.Chart | None:
     """Each compared version over the oldest one, with the interval that decided. Right of the dashed line a version is
     slower than the oldest one. Versions without a mark were not compared, or could not be."""
     every = lines(found)
@@ -161,14 +163,17 @@ def draw_bisection(found: Found) -> Figure | None:
     if not made:
         return None
     panel = shapes.Panel(
-        x=f"{called(found.metric)} over that of {found.versions[0].name}", made=made, axis=shapes.log("x"), level=1
+        x=f"{called(found.metric)} over that of {found.versions[0].name}",
+        layers=[shapes.on(marks.dots, made)],
+        axes=[shapes.Log("x")],
+        level=1,
     )
     names = [canvas.short(line.version.name, 36) for line in shown]
     handles = [marks.handle(style, name, between="none") for style, name in ((0, AS_FAST), (1, SLOW))]
-    return shapes.rows(_title(found), names, [panel], handles=handles)
+    return shapes.rows(names, [panel], title=_range_title(found), handles=handles)
 
 
-def _title(found: Found) -> str:
+def _range_title(found: Found) -> str:
     return f"{found.experiment or found.command}: {found.versions[0].name} to {found.versions[-1].name}"
 
 
@@ -178,39 +183,40 @@ def commands(found: Found) -> list[str]:
     return [found.again(found.versions[result.low], found.versions[result.high])]
 
 
+def _named(line: Line) -> str:
+    """The note of a version, with its name once."""
+    return line.note if line.note.startswith(line.version.name) else f"{line.version.name}: {line.note}"
+
+
 def sections(found: Found) -> list[Section]:
-    result = found.result
-    skipped = [f"{line.version.name}: {line.note}." for line in lines(found) if line.verdict == SKIPPED]
+    skipped = [f"{_named(line)}." for line in lines(found) if line.verdict == SKIPPED]
     undecided = [line.version.name for line in lines(found) if line.verdict == CANNOT_TELL]
     about = [
-        "A version is slow if its whole interval is beyond the middle between 1 and the ratio of the newest version, "
-        "on the logarithmic scale.",
+        "A version counts as slow if its whole interval lies above the geometric mean of 1 and the ratio of the newest "
+        "version.",
         "Each comparison measures both versions in turns, by the sequential test of jaxbench ab.",
         "The chance that any comparison is wrong is at most 5 %: each gets an equal share of it.",
     ]
     named = {
         "See it again": (commands(found), Purpose.NOTE),
         "Skipped": (skipped, Purpose.NOTE),
-        "Not decided": (undecided, Purpose.NOTE),
+        "Not decided": ([f"{name}: add --budget_s for more pairs." for name in undecided], Purpose.NOTE),
         "Method": (about, Purpose.NOTE),
     }
-    if result.verdict == CANNOT_TELL and undecided:
-        named["Not decided"] = ([f"{name}: add --budget_s for more pairs." for name in undecided], Purpose.NOTE)
     return [Section(heading, texts, purpose) for heading, (texts, purpose) in named.items() if texts]
 
 
 def write(found: Found, folder: Path, console: Console) -> None:
     """Prints the answer, and writes the page, its figure and the summary. Raises UserError."""
-    files = canvas.render(lambda: draw_bisection(found))
-    pictures = [Picture(name="bisection", svg=files["svg"], caption=draw_bisection.caption)] if files else []
+    files, shown = pictured("bisection", lambda: draw_bisection(found), draw_bisection.caption)
     made = Page(
         name="bisect",
-        heading=f"Bisection of {_title(found)}",
+        heading=f"Bisection of {_range_title(found)}",
         headlines=[sentence(found)],
         table=table(found),
         sections=sections(found),
         made_from=JSON,
-        pictures=pictures,
+        pictures=shown,
     )
     try:
         canvas.write(files, folder / "figures", "bisection")
@@ -223,7 +229,8 @@ def write(found: Found, folder: Path, console: Console) -> None:
 
 
 def _markdown(found: Found) -> str:
-    parts = [f"## {escape(_title(found))}", "", escape(sentence(found)), "", *table(found).markdown(escape)]
+    """The result as Markdown, for the summary of a CI job."""
+    parts = [f"## {escape(_range_title(found))}", "", escape(sentence(found)), "", *table(found).markdown(escape)]
     for section in sections(found):
         parts += ["", f"**{section.heading}**", "", *(f"- {escape(text)}" for text in section.sentences)]
     return "\n".join(parts) + "\n"

@@ -31,7 +31,7 @@ from jaxbench.environments import needs, store
 from jaxbench.environments.store import Environment
 from jaxbench.errors import UserError
 from jaxbench.features.bisect.versions import Version
-from jaxbench.features.comparison import judge, other_commit
+from jaxbench.features.comparison import other_commit, sequential
 from jaxbench.features.comparison.judge import Answers, Metric
 from jaxbench.features.comparison.other_commit import Checkout
 from jaxbench.features.comparison.ratio import Sample
@@ -133,6 +133,7 @@ def opened(version: Version, words: Sequence[str]) -> Iterator[Arm]:
 
 
 def _environment(version: Version, words: Sequence[str]) -> Environment:
+    """The environment of a version: its release, and what the command's file imports."""
     wanted = needs.of_command(words, Path.cwd())
     return store.environment(version.release, needs.of_jaxbench() if wanted is None else wanted)
 
@@ -164,27 +165,27 @@ def compare(
     *,
     margin: float,
     alpha: float,
-    settles: Callable[[Answers], bool],
+    enough: Callable[[Answers], bool],
     clock: Callable[[], float] = time.monotonic,
 ) -> Answers:
-    """Measures pairs until a look settles the question or the time is spent. Raises Failed, and OldestFailed.
+    """Measures pairs until a look is enough or the time is spent. Raises Failed, and OldestFailed.
 
     file: keeps the pairs. seconds: no new pair starts after these. margin, alpha: as in `judge`.
     """
     pairs = read(file)
-    write_atomic(file, "".join(_line(pair) for pair in pairs))  # without the end of an interrupted write
+    write_atomic(file, "".join(_pair_line(pair) for pair in pairs))  # without the end of an interrupted write
     begun, longest = clock(), 0.0
     while True:
         start = clock()
         if pairs:
             answers = judged(pairs, margin=margin, alpha=alpha)
-            over = judge.next_look(len(pairs)) is None or start - begun + longest > seconds
-            if over or (len(pairs) in judge.LOOKS and settles(answers)):
+            over = sequential.next_look(len(pairs)) is None or start - begun + longest > seconds
+            if over or (len(pairs) in sequential.LOOKS and enough(answers)):
                 return answers
         values = _pair(arms, len(pairs))
         pairs.append(values)
         with open(file, "a") as lines:
-            lines.write(_line(values))
+            lines.write(_pair_line(values))
         longest = max(longest, clock() - start)
 
 
@@ -207,7 +208,7 @@ def judged(pairs: Sequence[Pair], *, margin: float, alpha: float) -> Answers:
     names = tuple(f"pair {number}" for number in range(len(pairs)))
     a, b = (tuple((np.array([getattr(pair, side)]),) for pair in pairs) for side in ("a", "b"))
     left, right = ({"program": Sample(processes=each, names=names)} for each in (a, b))
-    return judge.judge_pairs(left, right, METRIC, margin=margin, alpha=alpha)
+    return sequential.judge_pairs(left, right, METRIC, margin=margin, alpha=alpha)
 
 
 def read(file: Path) -> list[Pair]:
@@ -216,5 +217,5 @@ def read(file: Path) -> list[Pair]:
     return [*reading.read_lines(file, partial(decode, Pair), advice)] if file.is_file() else []
 
 
-def _line(pair: Pair) -> str:
+def _pair_line(pair: Pair) -> str:
     return json.dumps({"a": pair.a, "b": pair.b}) + "\n"

@@ -79,17 +79,18 @@ def run(asked: Asked, config: ConfigDict | None, workdir: Path, console: Console
         said = page.sentence_of(versions[number], versions[0], each, asked.metric)
         console.print(said, highlight=False, soft_wrap=True)
         unfinished = Bisection(verdict=CANNOT_TELL, low=0, high=len(versions) - 1, compared=compared)
-        _write(_found(asked, unfinished), workdir)
+        _write_found(_found(asked, unfinished), workdir)
         return each
 
     workdir.mkdir(parents=True, exist_ok=True)
     with _comparing(asked, config, workdir, console) as compare:
         found = _found(asked, search.bisect(len(versions), noted, known))
-    _write(found, workdir)
+    _write_found(found, workdir)
     return found
 
 
 def _found(asked: Asked, result: Bisection) -> Found:
+    """The outcome so far, for page and JSON."""
     return Found(
         question=asked.question,
         versions=tuple(asked.versions),
@@ -128,6 +129,7 @@ def _comparing(asked: Asked, config: ConfigDict | None, workdir: Path, console: 
 def _experiment(
     asked: Asked, config: ConfigDict, number: int, limit: float, workdir: Path, console: Console
 ) -> Compared:
+    """Compares one version with the oldest one in pairs of worker processes."""
     ends = asked.versions[0], asked.versions[number]
     sides = (
         ab.Side(config, ends[0].words, ends[0].ref, ends[0].release),
@@ -139,7 +141,7 @@ def _experiment(
         metric=asked.metric,
         margin=asked.margin,
         alpha=search.alpha(len(asked.versions)),
-        settles=lambda answers: search.judged(answers, limit) != CANNOT_TELL,
+        enough=lambda answers: search.judged(answers, limit) != CANNOT_TELL,
     )
 
     # One pair needs no advice about the budget.
@@ -156,13 +158,14 @@ def _experiment(
     except ab.ArmFailed as error:
         if error.arm == "A":
             raise UserError(f"{ends[0].name} cannot be measured: {error} Choose another --from.") from error
-        return Compared(verdict=SKIPPED, reason=_clause(error))
+        return Compared(verdict=SKIPPED, reason=_as_clause(error))
     except UserError as error:
-        return Compared(verdict=SKIPPED, reason=_clause(error))
+        return Compared(verdict=SKIPPED, reason=_as_clause(error))
     return _exact(answers, limit, asked.margin) if exact else _compared(answers, limit)
 
 
 def _program(asked: Asked, oldest: program.Arm, number: int, limit: float, workdir: Path, console: Console) -> Compared:
+    """Compares one version with the oldest one by running the command in pairs."""
     version = asked.versions[number]
     folder = _folder(workdir, version)
     folder.mkdir(parents=True, exist_ok=True)
@@ -174,16 +177,17 @@ def _program(asked: Asked, oldest: program.Arm, number: int, limit: float, workd
                 MORE * asked.seconds,
                 margin=asked.margin,
                 alpha=search.alpha(len(asked.versions)),
-                settles=lambda answers: search.judged(answers, limit) != CANNOT_TELL,
+                enough=lambda answers: search.judged(answers, limit) != CANNOT_TELL,
             )
     except program.OldestFailed:
         raise
     except (program.Failed, UserError) as error:
-        return Compared(verdict=SKIPPED, reason=_clause(error))
+        return Compared(verdict=SKIPPED, reason=_as_clause(error))
     return _compared(answers, limit)
 
 
 def _compared(answers: Answers, limit: float) -> Compared:
+    """The verdict on one version. The values of the sides are those of a single point."""
     overall, point = answers.overall, answers.points[0]
     values = (point.a, point.b) if len(answers.points) == 1 else (math.nan, math.nan)
     verdict = search.judged(answers, limit)
@@ -203,10 +207,11 @@ def _exact(answers: Answers, limit: float, margin: float) -> Compared:
 
 
 def _folder(workdir: Path, version: Version) -> Path:
+    """The folder of a version, with characters that every file system takes."""
     return workdir / "versions" / re.sub(r"[^A-Za-z0-9._-]+", "-", version.name)
 
 
-def _clause(error: Exception) -> str:
+def _as_clause(error: Exception) -> str:
     return str(error).strip().rstrip(".")
 
 
@@ -226,5 +231,5 @@ def _known(asked: Asked, workdir: Path) -> dict[int, Compared]:
     return {numbers[name]: each for name, each in compared.items() if name in numbers}
 
 
-def _write(found: Found, workdir: Path) -> None:
+def _write_found(found: Found, workdir: Path) -> None:
     write_json(workdir / page.JSON, page.as_json(found))

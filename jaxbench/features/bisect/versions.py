@@ -99,6 +99,7 @@ def _moved(first: Release, last: Release) -> list[str]:
 
 
 def _releases(package: str, first: Release, last: Release) -> list[Version]:
+    """All releases from the first to the last, oldest first. Raises UserError."""
     low, high = first.version_of(package), last.version_of(package)
     if Number(low) > Number(high):
         raise UserError(f"{package}=={low} is newer than {package}=={high}: exchange --from and --to.")
@@ -106,12 +107,12 @@ def _releases(package: str, first: Release, last: Release) -> list[Version]:
     offered = [*tools.offered(package), *tools.offered(package, early=True)]
     found = []
     for number in release.between(low, high, release.in_order(offered)):
-        pins = last.pins if number == high else tuple(_at(pin, package, number) for pin in first.pins)
+        pins = last.pins if number == high else tuple(_with_number(pin, package, number) for pin in first.pins)
         found.append(Version(f"{package}=={number}", release=Release(pins)))
     return found
 
 
-def _at(pin: Pin, package: str, number: str) -> Pin:
+def _with_number(pin: Pin, package: str, number: str) -> Pin:
     return Pin(pin.package, number, pin.extras) if pin.package == package else pin
 
 
@@ -131,6 +132,7 @@ def _commits(first: End, last: End, pins: Release, repository: Path) -> list[Ver
 
 
 def _descends(repository: Path, first: str, last: str) -> bool:
+    """Whether `first` is an ancestor of `last`."""
     try:
         git(repository, "merge-base", "--is-ancestor", first, last)
     except subprocess.CalledProcessError:

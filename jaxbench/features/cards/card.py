@@ -5,11 +5,12 @@ A card does not record when it was made, so a run always gives the same card. Th
 results are derived from the records when a card is made, and again whenever it is read.
 
 A card has no private data: home folders, user names, host names and paths. This is the only place that removes private
-data. It changes:
+data.
 
-- in every string: paths below the working folder and below the package become relative, and home folders become "~"; -
-in `PRIVATE` fields: the host's name, the user's name in a path or before an @, and every other absolute path except
-for its last part; - environment variables with a name such as ADDRESS, HOST, USER or TOKEN: the value is removed.
+- In every string, paths below the working folder and below the package become relative, and home folders become "~".
+- In `PRIVATE` fields it also replaces the host's name, the user's name in a path or before an @, and every other
+  absolute path except for its last part.
+- The values of environment variables with a name such as ADDRESS, HOST, USER or TOKEN are removed.
 
 Numbers and the names of fields never change.
 """
@@ -64,6 +65,15 @@ _SECRET = {
 _HOME = re.compile(r"(?<![\w.])/(?:root|(?:home|Users)/[^/\s\"':;,]+)(?=[/\s\"':;,)]|$)")
 # An absolute path. After "~", ">" or ")" it is the rest of a path, and the beginning is redacted already.
 _PATH = re.compile(r"(?<![\w.~/>)-])/(?:[\w.+@-]+/)+([\w.+@-]+)")
+# How a card contradicts its own records.
+CONTRADICTIONS = {
+    "measures": "it says that it measures {says}, and its records are of {found}",
+    "name": "its name has {field} {says!r}, and its records {found!r}",
+    "points": "its table and its records do not have the same points",
+    "table": "its table has {field} {says!r} at {point}, and its records {found!r}",
+}
+NO_INTERVAL = f"{{point}}: no interval, because it has {{count}} of the {MIN_ROUNDS} rounds that an interval needs."
+RESTORE = "restore it, or make it again from its run."
 SCHEMA = 1
 KIND = "jaxbench card"
 # Columns of summary.csv, with the same meaning.
@@ -172,6 +182,7 @@ def redact_text(string: str, *, private: bool = False) -> str:
 
 
 def _user() -> str:
+    """The name of this user; "" if the system does not know it."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container may have no entry for its user: OSError from Python 3.13 on
@@ -343,9 +354,8 @@ def _short(run: FinishedRun) -> list[str]:
     """A sentence for each point that failed, is incomplete or wrong, or has too few rounds for an interval."""
     sentences = [f"{p.point}: {p.status} ({p.reason})." for p in run.points if p.status != "ok"]
     sentences += [f"{p.point}: wrong ({p.reason})." for p in run.points if p.status == "ok" and p.check_ok is False]
-    needs = f"of the {MIN_ROUNDS} rounds that an interval needs"
     few = [(p.point, len(p.rounds)) for p in run.points if 0 < len(p.rounds) < MIN_ROUNDS]
-    return sentences + [f"{point}: no interval, because it has {count} {needs}." for point, count in few]
+    return sentences + [NO_INTERVAL.format(point=point, count=count) for point, count in few]
 
 
 def _measures(run: FinishedRun) -> str:
@@ -373,7 +383,7 @@ def _points(run: FinishedRun, machine: MachineProfile | None) -> list[dict[str, 
     fields = (*(CASES if _measures(run) == "cases" else TRAINING), *COMMON)
     return [
         # As Python's numbers: some are NumPy's, which JSON does not know.
-        {"point": row.point.point, **{field: np.asarray(record[field]).item() for field in fields}}
+        {"point": row.point_id, **{field: np.asarray(record[field]).item() for field in fields}}
         for row, record in zip(rows, records(columns.FILE, rows), strict=True)
     ]
 
@@ -397,19 +407,19 @@ def read(path: Path) -> Card:
             raise ValueError(why)
         return card
 
-    return read_json(path, decoded, "restore it, or make it again from its run.")
+    return read_json(path, decoded, RESTORE)
 
 
 def _contradiction(card: Card, run: FinishedRun) -> str:
     """How a card contradicts its own records, as a clause; "" if it does not."""
     stated, name = {point.get("point"): point for point in card.data["points"]}, _name(run)
     if card.data["measures"] != _measures(run):
-        return f"it says that it measures {card.data['measures']}, and its records are of {_measures(run)}"
+        return CONTRADICTIONS["measures"].format(says=card.data["measures"], found=_measures(run))
     for field in ("experiment", "devices"):  # the kind of device may be unknown to the records
         if (says := card.data["name"][field]) != name[field]:
-            return f"its name has {field} {says!r}, and its records {name[field]!r}"
+            return CONTRADICTIONS["name"].format(field=field, says=says, found=name[field])
     if stated.keys() != {point["point"] for point in card.points}:
-        return "its table and its records do not have the same points"
+        return CONTRADICTIONS["points"]
     for point in card.points:
         for field in point.keys() & {*CLAIMS}:  # a card of cases has other columns than one of steps
             says, derived = stated[point["point"]].get(field), point[field]
@@ -417,5 +427,6 @@ def _contradiction(card: Card, run: FinishedRun) -> str:
                 continue
             numbers = isinstance(says, float) and isinstance(derived, int | float)
             if not (math.isclose(says, derived, rel_tol=SLACK) if numbers else says == derived):
-                return f"its table has {field} {says!r} at {point['point']}, and its records {derived!r}"
+                facts = {"field": field, "says": says, "point": point["point"], "found": derived}
+                return CONTRADICTIONS["table"].format(**facts)
     return ""

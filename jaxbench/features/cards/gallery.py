@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -51,6 +51,24 @@ FIELDS = (
 )
 # A row shows the first of these states that occurs.
 _WORST = ("failed", "wrong", "missing", "unsupported", "partial", "unchecked", "ok")
+_text = partial(Column, kind=TEXT, terminal=ALWAYS)
+_COLUMNS = (
+    _text("machine", lambda row: row.fields["machine"]),
+    _text("experiment", lambda row: row.fields["experiment"]),
+    _text("strategy", lambda row: _what(row)),
+    Column("devices", lambda row: f"{row.devices}{'°' if row.oversubscribed else ''}", terminal=ALWAYS),
+    Column("ms per step", lambda row: _claim(row, row.step_s), milliseconds, terminal=ALWAYS, interval=1),
+    Column(
+        "efficiency %",
+        lambda row: "base" if row.base else _claim(row, row.efficiency),
+        share,
+        terminal=ALWAYS,
+        interval=2,
+    ),
+    _text("state", lambda row: row.fields["state"], style=str),
+    _text("jax", lambda row: row.fields["jax"]),
+    _text("date", lambda row: row.fields["date"]),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +113,7 @@ def draw_cards(lines: Sequence[CardCurve], *, title: str, further: Sequence[str]
 
 
 def _panel(axes: Axes, lines: Sequence[CardCurve], styles: list[tuple[str, str, str]], *, title: str) -> None:
+    """Draws the efficiencies of several cards over devices."""
     marks.unity(axes, at=100, along="y")
     for place, line in enumerate(lines):
         # Dodged: cards of one machine have the same device counts, and their intervals would cover each other.
@@ -182,6 +201,7 @@ def rows_of(card: Card) -> list[GalleryRow]:
 
 
 def _estimate(point: dict[str, Any], name: str) -> Estimate:
+    """A number of a card with its interval."""
     # JSON has no NaN: a number that is not known is null in a card.
     value, lo, hi = (math.nan if point.get(f) is None else point[f] for f in (name, f"{name}_lo", f"{name}_hi"))
     return Estimate(value=value, lo=lo, hi=hi)
@@ -270,6 +290,7 @@ def _twins(readable: Sequence[Card]) -> list[str]:
 
 
 def _table(shown: Sequence[GalleryRow], damaged: Iterable[Path]) -> Table:
+    """A row for each card, and one for each damaged file."""
     made = fill(_COLUMNS, shown, group=lambda row: row.card.path, soft=lambda row: row.oversubscribed)
     columns, lines = made.columns or _COLUMNS, list(made.lines)
     for path in damaged:  # as rows, too: a gallery that leaves them out would look complete
@@ -283,33 +304,10 @@ def _claim(row: GalleryRow, value: Estimate) -> Estimate:
     return value.alone() if row.oversubscribed else value
 
 
-def _field(name: str) -> Callable[[GalleryRow], str]:
-    return lambda row: row.fields[name]
-
-
 def _what(row: GalleryRow) -> str:
+    """The strategy and scaling of a row, or how many cases it stands for."""
     what = f"{row.fields['strategy']} {row.fields['scaling']}".strip()
     return f"{what} (largest of {row.cases})" if row.cases > 1 else what
-
-
-_text = partial(Column, kind=TEXT, terminal=ALWAYS)
-_COLUMNS = (
-    _text("machine", _field("machine")),
-    _text("experiment", _field("experiment")),
-    _text("strategy", _what),
-    Column("devices", lambda row: f"{row.devices}{'°' if row.oversubscribed else ''}", terminal=ALWAYS),
-    Column("ms per step", lambda row: _claim(row, row.step_s), milliseconds, terminal=ALWAYS, interval=1),
-    Column(
-        "efficiency %",
-        lambda row: "base" if row.base else _claim(row, row.efficiency),
-        share,
-        terminal=ALWAYS,
-        interval=2,
-    ),
-    _text("state", _field("state"), style=str),
-    _text("jax", _field("jax")),
-    _text("date", _field("date")),
-)
 
 
 def _draw(shown: Sequence[GalleryRow], folder: Path, filters: Sequence[str]) -> list[str]:

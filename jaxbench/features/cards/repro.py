@@ -2,10 +2,10 @@
 """`jaxbench repro`: reruns a card's config and decides whether each point is within a margin of the card's.
 
 Each question is a ratio, new over card. Its interval comes from `features.comparison` and covers the variation
-between rounds and between processes. `judge.decide` answers the question. "within": the whole interval is within the
-margin, so a larger difference would have been seen. "consistent": the interval contains 1 but reaches beyond the
-margin, which proves nothing. A table asks several questions, so its intervals have a joint confidence of 95 %
-(Bonferroni): 19 of 20 reproduced cards have no point outside, however many points they have.
+between rounds and between processes. `judge.answer` answers the question, as in `compare`. "within": the whole
+interval is within the margin, so a larger difference would have been seen. "consistent": the interval contains 1 but
+reaches beyond the margin, which proves nothing. A table asks several questions, so its intervals have a joint
+confidence of 95 % (Bonferroni): 19 of 20 reproduced cards have no point outside, however many points they have.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ml_collections import ConfigDict
@@ -35,8 +36,8 @@ from jaxbench.features.cards.gallery import printable
 from jaxbench.features.comparison import calibration, comparable, judge
 from jaxbench.features.comparison import ratio as ratios
 from jaxbench.features.comparison.comparable import FinishedRun
-from jaxbench.features.comparison.judge import CANNOT_TELL, Answer
-from jaxbench.features.comparison.ratio import Drawn, Ratio
+from jaxbench.features.comparison.judge import CANNOT_TELL, Answer, Metric
+from jaxbench.features.comparison.ratio import LogTime, Ratio, Sample
 from jaxbench.records import identity
 from jaxbench.records.documents import flatten
 from jaxbench.records.manifest import Machine
@@ -47,6 +48,8 @@ from jaxbench.statistics.bootstrap import Estimate, RunVariance
 ALPHA = 0.05  # the probability that anything in a table is outside by chance
 BUSY = 0.1  # others that took more of the CPUs' time may explain a difference
 MARGIN = 0.2  # a smaller difference counts as reproduced
+STEP_S, EFFICIENCY = judge.METRICS["step_s"], Metric("efficiency", "1", -1, more_is_better=True)
+DIFFERS = "it differs, but by more or by less than the margin"
 WITHIN, OUTSIDE, CONSISTENT, NOT_JUDGED = "within", "outside", "consistent", ""
 _VERDICTS = {judge.SAME: WITHIN, judge.FASTER: OUTSIDE, judge.SLOWER: OUTSIDE}
 NO_ANSWER = Answer(name="", verdict=NOT_JUDGED)
@@ -57,6 +60,18 @@ _WORDS = {
     2: "Inconclusive: no number is outside, but not every number could be judged.",
     3: "Not comparable: no number of the card could be judged.",
 }
+_verdict = partial(Column, kind=TEXT, style=lambda word: _STYLES.get(word, "unsupported"), terminal=ALWAYS)
+_COLUMNS = (
+    Column("point", lambda answer: printable(answer.point), kind=TEXT, terminal=ALWAYS),
+    Column(
+        "ms per step", lambda answer: _change(answer.time, lambda s: milliseconds(Estimate(value=s))), terminal=ALWAYS
+    ),
+    Column("now / card", lambda answer: _ratio(answer.time), ratio, terminal=ALWAYS, interval=2),
+    _verdict("step time", lambda answer: answer.outcome or answer.time.verdict or "not judged"),
+    Column("eff. %", lambda answer: _change(answer.efficiency, lambda value: f"{100 * value:.0f}"), terminal=ALWAYS),
+    Column("now / card", lambda answer: _ratio(answer.efficiency), ratio, terminal=ALWAYS, interval=1),
+    _verdict("efficiency", "efficiency.verdict"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,26 +110,34 @@ def agree(
     """
     mine, theirs = ({point.point: point for point in run.points} for run in (card, now))
     both = [name for name in mine if not _fault(mine[name]) and name in theirs and not _fault(theirs[name])]
-    drawn = [
-        ratios.draw({name: ratios.of_rounds(side[name].rounds) for name in both}, spread, seed)
-        for seed, (side, spread) in enumerate(zip((mine, theirs), spreads, strict=True))
-    ]
+    sampled = [{name: ratios.of_rounds(side[name].rounds) for name in both} for side in (mine, theirs)]
+    log_times = [ratios.log_times(side, spread) for side, spread in zip(sampled, spreads, strict=True)]
     rows = [_rows(run) for run in (card, now)]
-    times = {name: ratios.ratio([drawn[0][name]], [drawn[1][name]], spreads[1]) for name in both}
-    shares = {name: quotient for name in both if (quotient := _share(name, rows, drawn)) is not None}
+    times = {name: ratios.ratio([log_times[0][name]], [log_times[1][name]], spreads[1]) for name in both}
+    shares = {name: quotient for name in both if (quotient := _share(name, rows, log_times)) is not None}
     # Bonferroni, over the questions that are judged.
     alpha = ALPHA / max(1, (len(times) if same_machine else 0) + len(shares))
+
+    def ask(name: str, times: Ratio, sides: tuple[Sample, Sample], metric: Metric) -> Answer:
+        never = judge.one_round(times)
+        found = judge.answer(
+            name, times, sides, metric, alpha=alpha, margin=margin, shown=alpha, never=never, advice=lambda: DIFFERS
+        )
+        return _in_words(found, times, alpha)
+
     answers = []
     for name in dict.fromkeys((*mine, *theirs)):
         if name not in times:
             answers.append(_absent(name, mine.get(name), theirs.get(name)))
             continue
-        time = _question(times[name], alpha, margin, [math.exp(side[name].value) for side in drawn])
+        sides = sampled[0][name], sampled[1][name]
+        time = ask(name, times[name], sides, STEP_S)
         if not same_machine:  # shown, because a reader wants to see it, but it says nothing about the card
-            time = dataclasses.replace(time, verdict=NOT_JUDGED)
+            time = dataclasses.replace(time, verdict=NOT_JUDGED, why="")
         share = NO_ANSWER
         if name in shares:
-            share = _question(shares[name], alpha, margin, [side[name].efficiency.value for side in rows])
+            then, here = (side[name].efficiency.value for side in rows)
+            share = dataclasses.replace(ask(name, shares[name], sides, EFFICIENCY), a=then, b=here)
         answers.append(PointAgreement(point=name, time=time, efficiency=share))
     return answers
 
@@ -143,11 +166,11 @@ def _absent(name: str, card: MeasuredPoint | None, now: MeasuredPoint | None) ->
 def _rows(run: FinishedRun) -> dict[str, Row]:
     """The rows of a training by point; {} for a run of cases."""
     steps = [point for point in run.points if not point.of_case]
-    return {row.point.point: row for row in run_rows.analyse(steps, config=run.config)}
+    return {row.point_id: row for row in run_rows.analyse(steps, config=run.config)}
 
 
-def _share(name: str, rows: list[dict[str, Row]], drawn: list[dict[str, Drawn]]) -> Ratio | None:
-    """The ratio of the efficiencies; None for a base, for different bases, and for more devices than cores.
+def _share(name: str, rows: list[dict[str, Row]], log_times: list[dict[str, LogTime]]) -> Ratio | None:
+    """The ratio of the times over the base's; None for a base, for different bases, and for more devices than cores.
 
     An efficiency is (work / devices) x (base time / point time), and the work is the same on both sides. So only the
     quotient of the times remains.
@@ -156,26 +179,17 @@ def _share(name: str, rows: list[dict[str, Row]], drawn: list[dict[str, Drawn]])
     bases = {row.base.point for row in pair if row.base is not None and not row.point.oversubscribed}
     # Ratios of efficiencies need the same base on both sides, or they would compare two definitions.
     whole = len(pair) == 2 and all(row.base is not None and not row.point.oversubscribed for row in pair)
-    if not whole or len(bases) != 1 or name in bases or any(not bases <= side.keys() for side in drawn):
+    if not whole or len(bases) != 1 or name in bases or any(not bases <= side.keys() for side in log_times):
         return None
-    over = [
-        Drawn(value=a.value - b.value, draws=a.draws - b.draws, df=min(a.df, b.df))
-        for a, b in ((side[min(bases)], side[name]) for side in drawn)
-    ]
-    return ratios.ratio(over[:1], over[1:])  # no variation between sessions: it cancels in an efficiency
+    relative = [side[name].over(side[min(bases)]) for side in log_times]
+    return ratios.ratio(relative[:1], relative[1:])  # no variation between sessions: it cancels in an efficiency
 
 
-def _question(quotient: Ratio, alpha: float, margin: float, values: list[float]) -> Answer:
-    half = quotient.half(alpha)
-    card, now = values
-    if not math.isfinite(half):
-        why = "one side has only 1 round: measure at least 2"
-        return Answer(name="", verdict=CANNOT_TELL, a=card, b=now, why=why)
-    ratio = quotient.estimate(alpha) if half < 700 else Estimate(value=math.exp(quotient.log))  # else exp overflows
-    unclear = CONSISTENT if abs(quotient.log) <= half else CANNOT_TELL
-    verdict = _VERDICTS.get(judge.decide(quotient, alpha, margin), unclear)
-    why = "it differs, but by more or by less than the margin" if verdict == CANNOT_TELL else ""
-    return Answer(name="", verdict=verdict, a=card, b=now, ratio=ratio, why=why)
+def _in_words(answer: Answer, times: Ratio, alpha: float) -> Answer:
+    """The answer in the words of a rerun. CONSISTENT: the interval contains 1, but reaches beyond the margin."""
+    if answer.verdict == CANNOT_TELL and abs(times.log) <= times.half(alpha):
+        return dataclasses.replace(answer, verdict=CONSISTENT, why="")
+    return dataclasses.replace(answer, verdict=_VERDICTS.get(answer.verdict, answer.verdict))
 
 
 def exit_code(answers: list[PointAgreement]) -> int:
@@ -248,11 +262,8 @@ def show_agreement(
             console.print(Text(sentence, style="dim"), soft_wrap=True)
 
 
-def _style(word: str) -> str:
-    return _STYLES.get(word, "unsupported")
-
-
 def _change(question: Answer, show: Callable[[float], str]) -> str:
+    """The value in the card and now: "10 → 12"; "" unless both are known."""
     known = [show(value) for value in (question.a, question.b) if math.isfinite(value)]
     return " → ".join(known) if len(known) == 2 else ""
 
@@ -262,25 +273,6 @@ def _ratio(question: Answer) -> Estimate:
     ratio = question.ratio
     # Two processes on one side give intervals over many orders of magnitude.
     return ratio if ratio.has_interval and ratio.hi < 100 else ratio.alone()
-
-
-_COLUMNS = (
-    Column("point", lambda answer: printable(answer.point), kind=TEXT, terminal=ALWAYS),
-    Column(
-        "ms per step", lambda answer: _change(answer.time, lambda s: milliseconds(Estimate(value=s))), terminal=ALWAYS
-    ),
-    Column("now / card", lambda answer: _ratio(answer.time), ratio, terminal=ALWAYS, interval=2),
-    Column(
-        "step time",
-        lambda answer: answer.outcome or answer.time.verdict or "not judged",
-        kind=TEXT,
-        style=_style,
-        terminal=ALWAYS,
-    ),
-    Column("eff. %", lambda answer: _change(answer.efficiency, lambda value: f"{100 * value:.0f}"), terminal=ALWAYS),
-    Column("now / card", lambda answer: _ratio(answer.efficiency), ratio, terminal=ALWAYS, interval=1),
-    Column("efficiency", "efficiency.verdict", kind=TEXT, style=_style, terminal=ALWAYS),
-)
 
 
 def repro(card_path: Path, workdir: Path, console: Console, *, margin: float = MARGIN) -> int:

@@ -31,9 +31,10 @@ from rich.text import Text
 from jaxbench import config as config_lib
 from jaxbench.core import schema
 from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
+from jaxbench.digits import counted
 from jaxbench.environments.release import Release
 from jaxbench.errors import UserError, of_kind
-from jaxbench.features.comparison import arm_code, comparable, judge, other_commit, phases
+from jaxbench.features.comparison import arm_code, comparable, judge, other_commit, phases, sequential
 from jaxbench.features.comparison.arm_code import ArmCode
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.judge import CANNOT_TELL, Answers, Metric
@@ -43,8 +44,9 @@ from jaxbench.processes.messages import Prepare, Recorded, Request, Round
 from jaxbench.records.manifest import Manifest
 from jaxbench.sweep import run as runner
 from jaxbench.sweep.progress import format_s, heartbeat
+from jaxbench.sweep.references import References
 from jaxbench.sweep.start import Start, programs_of
-from jaxbench.sweep.workers import References, Workers, note_workers
+from jaxbench.sweep.workers import Workers, note_workers
 
 Clock = Callable[[], float]
 
@@ -80,14 +82,14 @@ class Budget:
       seconds: no new pair starts after these.
       metric: of the step, or of `phases`.
       margin: as in `judge`.
-      settles: whether a look may end the measurement.
+      enough: whether a look may end the measurement.
       alpha: the chance of a false alarm of the metric at any look.
     """
 
     seconds: float
     metric: Metric
     margin: float
-    settles: Callable[[Answers], bool] = decided
+    enough: Callable[[Answers], bool] = decided
     alpha: float = judge.ALPHA
 
     def __post_init__(self) -> None:
@@ -134,6 +136,7 @@ class _Arm:
             )
         self.name = f"{name} ({code})" if code != ArmCode() else name
         self.rounds, self.code = int(config.measure.rounds), code
+        self.compiles = config.measure.compile == config_lib.FRESH  # in each pair
         self.asked = runner.ask(experiment, config, console)
         copy = OtherCommit.of(checkout, experiment, config) if checkout else None  # may refuse, so before the folder
         self.notes = (*(copy.notes if copy else ()), *code.notes)
@@ -279,6 +282,7 @@ def compiling(side: Side) -> Side:
 
 
 def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, order: random.Random) -> Outcome:
+    """Measures pair after pair until a look decides or the budget is spent."""
     begun, longest, pairs, text, warned = clock(), 0.0, min(arm.pairs for arm in arms), "", False
     # Refreshed by hand: a refreshing thread would run on the cores that are measured.
     with Live(console=console, auto_refresh=False, transient=True) as line, heartbeat(console, lambda: text):
@@ -288,7 +292,7 @@ def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, o
                 found, why = _outcome(arms, pairs, budget, start - begun, longest)
                 if why:
                     return found, why
-            look = judge.next_look(pairs) or 0
+            look = sequential.next_look(pairs) or 0
             left_s = (look - pairs) * longest
             if start - begun + left_s > budget.seconds and not warned:
                 console.print(f"The budget is too short: {_needs(pairs, longest)}.", highlight=False, soft_wrap=True)
@@ -307,7 +311,7 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
     """The outcome of the first `pairs` pairs. An interrupted pair is ignored. seconds, longest: as in `_ended`."""
     a, b = (comparable.read(arm.folder.path) for arm in arms)
     # Whatever differs between the arms was asked for, so all of it is declared.
-    across = tuple({**comparable.differences(a, b), **comparable.places(a, b)})
+    across = tuple({**comparable.differences(a, b), **comparable.separating(a, b)})
     if any(arm.code != ArmCode() for arm in arms):  # a commit or a release may change the model, and that is reported
         implied = comparable.follows(across)
         across = (*across, *(name for name in comparable.models(a, b, across) if name not in implied))
@@ -315,7 +319,7 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
     # An interrupted pair has processes of one arm, or too few rounds: only whole pairs count.
     left, right = ({n: sample.only(range(pairs)) for n, sample in side.items()} for side in (pair.a, pair.b))
     steps = judge.metric_named(budget.metric.name if budget.metric.name in judge.METRICS else "step_s")
-    answers = judge.judge_pairs(left, right, steps, margin=budget.margin, alpha=budget.alpha)
+    answers = sequential.judge_pairs(left, right, steps, margin=budget.margin, alpha=budget.alpha)
     starts = [phases.of_pairs(arm.folder, pairs) for arm in arms]
     of_phases = phases.judged(starts[0], starts[1], margin=max(budget.margin, phases.MARGIN))
     if budget.metric is not steps:
@@ -335,21 +339,21 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
 
 def _ended(answers: Answers, pairs: int, seconds: float, longest: float, budget: Budget) -> str:
     """Why no more pairs are measured; "" to go on. seconds: since the start. longest: of a pair."""
-    if pairs in judge.LOOKS and budget.settles(answers):
+    if pairs in sequential.LOOKS and budget.enough(answers):
         return f"the verdict was reached after {pairs} pairs"
-    if judge.next_look(pairs) is None:
+    if sequential.next_look(pairs) is None:
         return f"{pairs} pairs is the maximum"
     if seconds + longest > budget.seconds:
-        spent = f"no further pair fits into the budget of {format_s(budget.seconds)} after {pairs}"
-        return f"{spent}; {_needs(pairs, longest)}; the same --workdir continues"
+        spent = f"no further pair fits into the budget of {format_s(budget.seconds)} after {counted(pairs, 'pair')}"
+        return f"{spent}: {_needs(pairs, longest)} with the same --workdir"
     return ""
 
 
 def _needs(pairs: int, longest: float) -> str:
-    """A clause: "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"."""
-    look = judge.next_look(pairs) or 0
+    """A clause: "one pair takes 5 min 0 s, and the next verdict needs 6 pairs: add --budget_s=1800"."""
+    look = sequential.next_look(pairs) or 0
     wanted = 60 * math.ceil(look * longest / 60)
-    needed = f"the next verdict needs {look}, {format_s(wanted)}"
+    needed = f"and the next verdict needs {counted(look, 'pair')}"
     return f"one pair takes {format_s(longest)}, {needed}: add --budget_s={wanted}"
 
 
@@ -373,9 +377,13 @@ def _pair(arms: list[_Arm], number: int, order: random.Random) -> None:
                 for arm in group
             ]
             workers = [stack.enter_context(pool) for pool in pools]
-            # Prepare both at the same time, unless the block length is still unknown: finding it times a step.
-            each = threads.map if all(arm.knows_steps for arm in group) else map
-            list(each(_Arm.prepare, group, workers))  # `list` waits, and raises what a thread raised
+            # Both at the same time, unless the block length is still unknown, because finding it times a step; or the
+            # phases are compared, because both would trace and compile on the same cores.
+            if all(arm.knows_steps and not arm.compiles for arm in group):
+                list(threads.map(_Arm.prepare, group, workers))  # `list` waits, and raises what a thread raised
+            else:
+                for arm, pool in [*zip(group, workers, strict=True)][:: 1 if number % 2 == 0 else -1]:
+                    arm.prepare(pool)
             rounds = group[0].rounds
             for round_number in range(rounds * number, rounds * (number + 1)):
                 pairs = zip(group, workers, strict=True)

@@ -97,7 +97,7 @@ class Calibration:
     def spread(self) -> RunVariance:
         """The variation between processes and between sessions. The latter is assumed below MIN_SESSIONS sessions."""
         count = len(self.sessions)
-        many = f" in {count} sessions, the newest" if count > 1 else " in 1 session," if count else ""
+        many = f" in {count} runs, the newest" if count > 1 else " in 1 run," if count else ""
         source = f"calibrated on this machine with {self.experiment}{many} at {self.time}"
         if math.isnan(self.session_sd):
             return RunVariance(sd=self.sd, df=self.df, source=source)
@@ -136,7 +136,8 @@ def calibrate(side: Side, experiment: str, time: str, software: str = "") -> Cal
     for name, sample in side.items():
         if sample.count < MIN_CALIBRATION_PROCESSES:
             needs = f"a calibration needs at least {MIN_CALIBRATION_PROCESSES}"
-            raise UserError(f"{name} was measured by {sample.count} processes: {needs}.")
+            short = "Where memory is short, fewer take turns: stop other programs, or use a smaller model."
+            raise UserError(f"{name} was measured by {sample.count} processes: {needs}. {short}")
     differences, alarms = _against_itself(side)
     # 0.95: a check with this margin would raise an alarm about the machine itself one time in twenty.
     session = session_of(side, time, software)

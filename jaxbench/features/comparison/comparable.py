@@ -48,18 +48,18 @@ SPREAD, RESHAPED = ("strategy", "scaling", "devices", "batch", "lever.", "mesh."
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedRun:
-    """A finished run in memory. explaining: its ablation points, which are not compared."""
+    """A finished run in memory. ablations: its ablation points, which are not compared."""
 
     path: Path
     config: dict[str, Any]
     manifest: Manifest
     points: Sequence[MeasuredPoint]
-    explaining: Sequence[MeasuredPoint] = ()
+    ablations: Sequence[MeasuredPoint] = ()
 
     def rows(self, machine: MachineProfile | None = None) -> list[Row]:
         """The rows of its points. machine: the profile of the same machine, or None."""
         return run_rows.analyse(
-            [*self.points, *self.explaining],
+            [*self.points, *self.ablations],
             config=self.config,
             manifest=self.manifest,
             machine=machine,
@@ -100,8 +100,8 @@ def read(path: Path) -> FinishedRun:
     loaded = points.load(folder)
     if not any(point.rounds for point in loaded):
         raise UserError(f"'{path}' has no measured round: continue it with --workdir={path}.")
-    own, explaining = ([point for point in loaded if bool(point.explains) is explains] for explains in (False, True))
-    return FinishedRun(path=path, config=config, manifest=manifest, points=own, explaining=explaining)
+    own, ablations = ([point for point in loaded if bool(point.explains) is explains] for explains in (False, True))
+    return FinishedRun(path=path, config=config, manifest=manifest, points=own, ablations=ablations)
 
 
 def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
@@ -111,7 +111,7 @@ def pair(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) -> Pair:
     """
     if a.path.resolve() == b.path.resolve():
         raise UserError(f"A and B are both '{a.path}': give two runs.")
-    differing = {**differences(a, b), **places(a, b)}
+    differing = {**differences(a, b), **separating(a, b)}
     # Points match by name without the declared fields, but a misspelled field must not make them match.
     of_models = models(a, b, tuple(field for field in across if field in differing))
     # A speed needs no declaration, but a reader may give one.
@@ -214,7 +214,7 @@ def software(a: FinishedRun, b: FinishedRun) -> list[str]:
     return [*found, unknown] if unknown else found
 
 
-def places(a: FinishedRun, b: FinishedRun) -> identity.Differences:
+def separating(a: FinishedRun, b: FinishedRun) -> identity.Differences:
     """The fields in which every point of A differs from every point of B, so that no point would match."""
     differing: identity.Differences = {}
     for field in POINT:
@@ -225,6 +225,7 @@ def places(a: FinishedRun, b: FinishedRun) -> identity.Differences:
 
 
 def _covered(name: str, across: Sequence[str]) -> bool:
+    """Whether a field was declared to differ, by its name or a group that it is in."""
     return any(name == field or name.startswith(f"{field}.") for field in across)
 
 
@@ -248,7 +249,7 @@ def _by_name(run: FinishedRun, across: Sequence[str]) -> dict[str, MeasuredPoint
 
 def impossible(run: FinishedRun, which: str = "") -> dict[tuple[str, str], str]:
     """{(which, point id): reason} of the points with a physically impossible result, as a gate found it."""
-    found = {row.point.point: gates.impossible(row.gates) for row in run.rows()}
+    found = {row.point_id: gates.impossible(row.gates) for row in run.rows()}
     return {(which, name): f"{refused[0].name}: {refused[0].reason}" for name, refused in found.items() if refused}
 
 
@@ -275,6 +276,7 @@ def samples_of(run: FinishedRun) -> Side:
 
 
 def _sample(point: MeasuredPoint) -> Sample:
+    """The rounds of a point, with the examples of its step."""
     # The throughput of a case is not in examples: its own work is the same on both sides and cancels.
     return of_rounds(point.rounds, 1.0 if point.of_case else float(point.global_batch))
 

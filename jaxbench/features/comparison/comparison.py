@@ -72,12 +72,14 @@ def waterfall_pairs(a: FinishedRun, b: FinishedRun, across: Sequence[str] = ()) 
 
 
 def _waterfalls(run: FinishedRun, across: Sequence[str]) -> dict[str, Waterfall]:
-    if not run.explaining:  # without ablations there is nothing to find, and `rows` resamples for all points
+    """The waterfalls of a run by point, named without the fields that may differ."""
+    if not run.ablations:  # without ablations there is nothing to find, and `rows` resamples for all points
         return {}
     return {comparable.name_of(one.point, across): one for one in waterfall.find(run.rows())}
 
 
 def _changes(point: str, a: Waterfall, b: Waterfall) -> list[Change]:
+    """How much each factor of a point's waterfall makes B faster."""
     bases = [Estimate(value=side.row.base_step_s) for side in (a, b)]  # of one point each: no interval is known
     found = [Change(point=point, name=ONE_DEVICE, a=bases[0], b=bases[1], faster=_ratio(*bases))]
     for name in NAMES:
@@ -240,6 +242,7 @@ def compare_trainings(
 
 
 def _reached(what: str, a: Sequence[LearningCurve], b: Sequence[LearningCurve], margin: float) -> Reached:
+    """The answer in one unit, seconds or steps."""
     # A training that has not reached its target counts with what it has used so far, which is a lower limit.
     sides = [np.log([position(one.at_target() or one.rows[-1], what, one.batch) for one in side]) for side in (a, b)]
     lost = [sum(one.at_target() is None for one in side) for side in (a, b)]

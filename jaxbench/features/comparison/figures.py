@@ -21,6 +21,7 @@ from jaxbench.report.drawing import contents, marks, notes
 from jaxbench.report.drawing.axes import entitle, log_axis, plain, round_ticks
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import COLOURS, GREY
+from jaxbench.report.drawing.shapes import Chart, Panel, on
 
 LIMIT = 40
 BAND = "#e8e8e8"
@@ -157,20 +158,26 @@ def _verdicts_notes(comparison: Comparison, shown: Sequence[Answer]) -> list[str
 
 
 @plot("factors")
-def draw_factors(comparison: Comparison) -> Figure | None:
+def draw_factors(comparison: Comparison) -> Chart | None:
     """The efficiency of each run in steps down from 100 %: one per factor, with its confidence interval."""
     families = list(dict.fromkeys((pair.a.family, pair.b.family) for pair in comparison.waterfalls))
     if not families:
         return None
     shown = families[:WATERFALL_MOST]
     pairs = [pair for pair in comparison.waterfalls if (pair.a.family, pair.b.family) in shown]
-    sheet = Sheet(len(shown), 2, heights=1.9, sharey=True)  # so that steps of A and B can be compared by eye
-    for (left, right), family in zip(sheet.panels, shown, strict=True):
+    panels = []
+    for family in shown:
         members = [pair for pair in pairs if (pair.a.family, pair.b.family) == family]
-        panel(left, [pair.a for pair in members])
-        panel(right, [pair.b for pair in members])
-        entitle(left, f"A: {short(family[0], 30)}", y="efficiency, %")
-        entitle(right, f"B: {short(family[1], 30)}")
+        a, b = [pair.a for pair in members], [pair.b for pair in members]
+        left = Panel(title=f"A: {short(family[0], 30)}", y="efficiency, %", layers=[on(panel, a)])
+        panels.append([left, Panel(title=f"B: {short(family[1], 30)}", layers=[on(panel, b)])])
     every = [one for pair in pairs for one in (pair.a, pair.b)]
     rest = notes.rest(len(shown), len(families), "strategies and scalings, in the order of the table")
-    return sheet.finish("Why not 100 %: A and B", handles(every), [*remarks(every), *rest])
+    return Chart(
+        title="Why not 100 %: A and B",
+        panels=panels,
+        heights=1.9,
+        sharey=True,  # so that steps of A and B can be compared by eye
+        handles=handles(every),
+        remarks=[*remarks(every), *rest],
+    )

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from jaxbench.analysis.quantities import percent, seconds
 from jaxbench.analysis.waterfall import TERMS
-from jaxbench.features.comparison import judge
+from jaxbench.features.comparison import judge, sequential
 from jaxbench.features.comparison.comparison import ONE_DEVICE, Comparison, factor_sentences
 from jaxbench.features.comparison.judge import ALPHA, CANNOT_TELL, FASTER, SAME, SLOWER, Answer, Answers, Metric
 from jaxbench.records import documents
@@ -62,6 +62,7 @@ def clean(text: str) -> str:
 
 # Names come from the files of other people: a run folder may be downloaded.
 def _harmful(letter: str) -> bool:
+    """Whether XML refuses a character, or a terminal would act on it."""
     # The last two code points of each plane are no characters, and XML refuses U+FFFE and U+FFFF.
     control = unicodedata.category(letter) in ("Cc", "Cs", "Zl", "Zp") or ord(letter) & 0xFFFE == 0xFFFE
     return control or unicodedata.bidirectional(letter) in _TURNS
@@ -207,7 +208,7 @@ def levels(answers: Answers) -> tuple[Level, Level]:
         return Level(SHOWN, 1 - ALPHA / 2 / points), Level(SHOWN, 1 - ALPHA / 2)
     if not look:
         return Level(None, None), Level(None, None)
-    alpha = ALPHA * judge.share(look)
+    alpha = ALPHA * sequential.share(look)
     point, overall = (1 - alpha, 1 - alpha) if points == 1 else (1 - alpha / 2 / points, 1 - alpha / 2)
     return Level(point, point), Level(overall, overall)
 
@@ -216,7 +217,7 @@ def sections(comparison: Comparison, *, helping: bool = True) -> list[Section]:
     """(heading, notes) in order, without empty ones. helping: whether to include what would decide the verdict."""
     answers = comparison.answers
     intervals, alarms = (_of_pairs, _alarms_of_looks) if of_pairs(answers) else (_intervals, _alarms)
-    help_lines = [f"{named(answer.name)}: {clean(answer.why)}" for answer in _lines(answers) if answer.why]
+    help_lines = _reasons(_lines(answers))
     band = f"{1 / (1 + answers.margin):.3f} to {1 + answers.margin:.3f}"
     margin = (
         f"differences within {100 * answers.margin:.3g} % count as none: same if the whole confidence interval is "
@@ -245,13 +246,34 @@ def _of_phases(comparison: Comparison) -> Iterator[str]:
         )
 
 
+def _reasons(answers: Sequence[Answer]) -> list[str]:
+    """What would decide each answer, each reason once with the answers that have it."""
+    by_reason: dict[str, list[str]] = {}
+    for answer in answers:
+        if answer.why:
+            by_reason.setdefault(clean(answer.why), []).append(named(answer.name))
+    if [len(names) for names in by_reason.values()] == [len(answers)]:
+        return [*by_reason]
+    return [
+        f"{', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}: {why}"
+        for why, names in by_reason.items()
+    ]
+
+
+def _side(name: str, text: str) -> str:
+    """What a side is: "A is --config.batch=64"; the title of an arm, "A (--config.batch=64)", has its name already."""
+    shown = clean(text)
+    return f"{name} is {shown[3:-1] if shown.startswith(f'{name} (') else shown}"
+
+
 def compared(comparison: Comparison) -> list[str]:
     """Notes on what A and B are, and on how often each was measured."""
     across = [f"declared to differ: {clean(', '.join(comparison.across))}"] if comparison.across else []
-    return [f"A is {clean(comparison.a)}", f"B is {clean(comparison.b)}", *across, *_counts(comparison.answers)]
+    return [_side("A", comparison.a), _side("B", comparison.b), *across, *_counts(comparison.answers)]
 
 
 def _alarms(answers: Answers) -> str:
+    """The confidence level of the verdicts, and the chance of a false alarm."""
     points, (point, overall) = len(answers.points), (level.decides or 0.0 for level in levels(answers))
     if points == 1:
         return (
@@ -270,7 +292,7 @@ def _alarms_of_looks(answers: Answers) -> str:
     """The note on repeated looks, which make the intervals wider."""
     look, points, (point, overall) = answers.looks, len(answers.points), (level.decides for level in levels(answers))
     if point is None or overall is None:
-        return f"the first look for a verdict is after {judge.LOOKS[0]} pairs"
+        return f"the first look for a verdict is after {sequential.LOOKS[0]} pairs"
     each = f", {_percent(point)} for each of {points} points" if points > 1 else ""
     return (
         f"{look} look{'' if look == 1 else 's'} for a verdict so far; each look spends a share of {_percent(ALPHA)}: "
@@ -289,7 +311,7 @@ def _of_pairs(answers: Answers) -> Iterator[str]:
     yield "the ratio shown is the geometric mean over pairs"
     yield (
         "intervals: Student's t on the differences between pairs; their standard deviation counts as at least "
-        f"{100 * judge.FLOOR:g} %"
+        f"{100 * sequential.FLOOR:g} %"
     )
     if math.isfinite(answers.autocorrelation):
         yield (
@@ -315,14 +337,15 @@ def _intervals(answers: Answers) -> Iterator[str]:
             f"between processes: {100 * spread.sd:.2g} % each ({spread.kind if calibrated else clean(spread.source)})"
         )
     yield (
-        f"A and B are two sessions; sessions differ by {100 * spread.session_sd:.2g} % each ({spread.session_kind}), "
-        "and every interval includes that"
+        "A and B were measured at two times, and runs of one program at two times differ by "
+        f"{100 * spread.session_sd:.2g} % each ({spread.session_kind}), which every interval includes"
     )
     if calibrated:
         yield f"the spread was {clean(spread.source)}"
 
 
 def _counts(answers: Answers) -> Iterator[str]:
+    """How many processes and rounds each side has."""
     points: Sequence[Answer] = answers.points
     if of_pairs(answers):
         yield f"{_span([point.processes[0] for point in points], 'pair')} of processes"
@@ -333,6 +356,7 @@ def _counts(answers: Answers) -> Iterator[str]:
 
 
 def _span(values: Sequence[int], what: str) -> str:
+    """The range of some counts: "3 to 5 rounds"."""
     low, high = min(values), max(values)
     many = "es" if what.endswith("s") else "s"
     return f"{low if low == high else f'{low} to {high}'} {what}{'' if high == 1 else many}"
@@ -415,6 +439,7 @@ def junit(comparison: Comparison, name: str) -> bytes:
 
 
 def _case(suite: Element, name: str, answer: Answer, comparison: Comparison) -> None:
+    """Adds one answer to a JUnit document: slower is a failure, undecided is skipped."""
     metric = comparison.answers.metric
     case = SubElement(suite, "testcase", classname=named(name), name=named(answer.name))
     ratio = {f"ratio{end}": getattr(answer.ratio, key) for end, key in (("", "value"), ("_lo", "lo"), ("_hi", "hi"))}

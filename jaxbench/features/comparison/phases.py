@@ -17,7 +17,7 @@ import numpy as np
 from jaxbench.core.schema import CaseRecord, PointRecord
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.features.comparison import judge
+from jaxbench.features.comparison import judge, sequential
 from jaxbench.features.comparison.judge import Answers, Metric
 from jaxbench.features.comparison.ratio import Sample
 
@@ -68,9 +68,9 @@ def of_pairs(folder: RunFolder, pairs: int) -> Starts:
 
 def _value(record: Prepared, metric: Metric) -> float | None:
     """None: unknown. A case has only the time to compile. A program from the cache was not compiled in this process."""
-    if metric == METRICS["compile"] and isinstance(record, PointRecord) and record.passport.compile_recorded:
+    if metric == METRICS["compile"] and isinstance(record, PointRecord) and record.compile_report.compile_recorded:
         return None
-    value = getattr(record.passport if isinstance(record, PointRecord) else record, metric.name, None)
+    value = getattr(record.compile_report if isinstance(record, PointRecord) else record, metric.name, None)
     return None if value is None else float(value)
 
 
@@ -96,10 +96,12 @@ def name_of(metric: Metric) -> str:
 def _judged(
     a: Mapping[int, float], b: Mapping[int, float], metric: Metric, margin: float, alpha: float = judge.ALPHA
 ) -> Answers:
+    """The answer for one phase, summed over points."""
     left, right = ({ALL_POINTS: _sample(side)} for side in (a, b))
-    return judge.judge_pairs(left, right, metric, margin=margin, alpha=alpha)
+    return sequential.judge_pairs(left, right, metric, margin=margin, alpha=alpha)
 
 
 def _sample(values: Mapping[int, float]) -> Sample:
+    """One value for each pair, as a sample of processes with one round each."""
     processes = tuple((np.array([values[pair]]),) for pair in sorted(values))
     return Sample(processes=processes, names=tuple(f"pair {pair}" for pair in sorted(values)))

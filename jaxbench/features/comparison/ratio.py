@@ -1,5 +1,5 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""How much slower one run is than another, from a bootstrap over the independent units of each.
+"""How much slower one run is than another, from the variation between the independent units of each.
 
 The samples of a run are a hierarchy: point, process, round, block. The blocks of one round share the disturbances of
 that moment. The rounds of one process share its memory layout and its compiled program. So only processes are
@@ -8,19 +8,19 @@ independent samples.
 The value of a point is the geometric mean of its processes' median times per step. All arithmetic is on logarithms.
 With P processes of R rounds each:
 
-- P >= MIN_PROCESSES: whole processes are resampled with replacement. Resampling their rounds as well would count the
-  variation between rounds twice (Davison & Hinkley 1997, "Bootstrap Methods and their Application", section 3.8,
-  recommend resampling the highest level only).
-- P < MIN_PROCESSES: rounds are resampled. These data cannot show the variation between processes, so it is added: one
-  random deviation per process, with the standard deviation of a `RunVariance` that `jaxbench calibrate` measured or
-  that is assumed.
+- P >= MIN_PROCESSES: the standard error is that of the mean of P independent medians. It includes the variation between
+  rounds, which would count twice if rounds were also resampled (Davison & Hinkley 1997, "Bootstrap Methods and their
+  Application", section 3.8).
+- P < MIN_PROCESSES: the rounds of each process are resampled (`statistics.bootstrap`). These data cannot show the
+  variation between processes, so it is added: one random deviation per process, with the standard deviation of a
+  `RunVariance` that `jaxbench calibrate` measured or that is assumed.
 
 Two runs are two sessions. An effect of the session, such as the day, is the same for all its processes, so more
 processes cannot show it. Its variance, calibrated or assumed, is added to the variance of every ratio.
 
-Points measured by the same processes share the resampled processes of every bootstrap sample. The standard error is
-widened by sqrt(n / (n - 1)) for n resampled units. The interval is Student's t, with the Welch-Satterthwaite degrees of
-freedom for the sum of both sides' variances (Welch 1947, doi:10.1093/biomet/34.1-2.28).
+A deviation of a process is the same for all points that it measured, so it does not average out over them. The interval
+is Student's t, with the Welch-Satterthwaite degrees of freedom for the sum of both sides' variances (Welch 1947,
+doi:10.1093/biomet/34.1-2.28).
 """
 
 from __future__ import annotations
@@ -28,12 +28,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from scipy import special
 
 from jaxbench.core.schema import RoundRecord
-from jaxbench.statistics.bootstrap import DRAWS, MIN_PROCESSES, Estimate, RunVariance, weighted_median
+from jaxbench.statistics.bootstrap import (
+    MIN_PROCESSES,
+    BootstrapSamples,
+    Estimate,
+    RunVariance,
+    weighted_median,
+)
+
+MOST = 700.0  # a wider half width is none: `exp` would overflow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,18 +101,25 @@ Side = Mapping[str, Sample]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drawn:
-    """The logarithm of a point's time on one side.
+class LogTime:
+    """The logarithm of a point's time in one run.
 
     Attributes:
       value: the estimate.
-      draws: (DRAWS,) deviations of the bootstrap samples from it.
+      deviations: the standard deviation that each independent cause adds, with its sign, by the name of the cause: a
+        process, or the rounds of a point. Points that share a cause deviate together. NaN: unknown.
       df: degrees of freedom of its variance; inf if the variance was not estimated.
     """
 
     value: float
-    draws: np.ndarray
+    deviations: Mapping[str, float]
     df: float
+
+    def over(self, other: LogTime) -> LogTime:
+        """This time over another one of the same run. Causes that both share cancel."""
+        mine, its = self.deviations, other.deviations
+        apart = {cause: mine.get(cause, 0.0) - its.get(cause, 0.0) for cause in {**mine, **its}}
+        return LogTime(value=self.value - other.value, deviations=apart, df=min(self.df, other.df))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,70 +147,65 @@ class Ratio:
     def estimate(self, alpha: float = 0.05) -> Estimate:
         """The ratio itself, with its confidence interval at level 1 - alpha."""
         half, value = self.half(alpha), math.exp(self.log)
+        if half > MOST:
+            return Estimate(value=value)
         return Estimate(value=value, lo=value * math.exp(-half), hi=value * math.exp(half))
 
 
-def draw(side: Side, spread: RunVariance, seed: int) -> dict[str, Drawn]:
-    """The bootstrap samples of each point of one run. Points without samples are left out."""
-    random = np.random.default_rng(seed)
-    resampled: dict[tuple[str, ...], np.ndarray] = {}  # points measured by the same processes share their draws
-    return {name: _draw(sample, spread, random, resampled) for name, sample in side.items() if sample.processes}
+def log_times(side: Side, spread: RunVariance) -> dict[str, LogTime]:
+    """The time of each point of one run. Points without samples are left out."""
+    return {name: _log_time(name, sample, spread) for name, sample in side.items() if sample.processes}
 
 
-def _draw(sample: Sample, spread: RunVariance, random: np.random.Generator, resampled: dict) -> Drawn:
-    count = sample.count
-    # Points of the same processes share the weights, so that their draws are correlated as their times are.
+def _log_time(name: str, sample: Sample, spread: RunVariance) -> LogTime:
+    medians, count = sample.log_medians(), sample.count
+    value = float(np.mean(medians))
     if count >= MIN_PROCESSES:
-        if sample.names not in resampled:
-            resampled[sample.names] = random.multinomial(count, np.full(count, 1 / count), size=DRAWS) / count
-        medians = sample.log_medians()
-        value = float(np.mean(medians))
-        wider = math.sqrt(count / (count - 1))  # resampling gives the variance over n, and not over n - 1
-        return Drawn(value=value, draws=wider * (resampled[sample.names] @ medians - value), df=count - 1)
-    if sample.names not in resampled:
-        # One deviation per process: their mean over `count` processes has this standard deviation.
-        resampled[sample.names] = spread.sd / math.sqrt(count) * random.standard_normal(DRAWS)
-    between = resampled[sample.names]
-    within = _rounds(sample, random)
-    value = float(np.mean(sample.log_medians()))
-    if within is None:  # one round shows no variation, so no ratio with this point has an interval
-        return Drawn(value=value, draws=np.full(DRAWS, math.nan), df=math.inf)
-    parts = ((float(np.var(within)), sample.rounds - count), (spread.sd**2 / count, spread.df))
-    return Drawn(value=value, draws=within + between, df=welch(parts))
+        apart = (medians - value) / math.sqrt(count * (count - 1))  # their squares add up to the variance of the mean
+        return LogTime(value=value, deviations=dict(zip(sample.names, apart.tolist(), strict=True)), df=count - 1)
+    within = _within(sample)
+    if math.isnan(within):  # one round shows no variation, so no ratio with this point has an interval
+        return LogTime(value=value, deviations={name: math.nan}, df=math.inf)
+    between = dict.fromkeys(sample.names, spread.sd / count)
+    df = welch(((within**2, sample.rounds - count), (spread.sd**2 / count, spread.df)))
+    return LogTime(value=value, deviations={**between, f"the rounds of {name}": within}, df=df)
 
 
-def _rounds(sample: Sample, random: np.random.Generator) -> np.ndarray | None:
-    """(DRAWS,) deviations from the value when each process's rounds are resampled; None if a process has one round."""
-    total = np.zeros(DRAWS)
+def _within(sample: Sample) -> float:
+    """The standard deviation of the value when each process's rounds are resampled; NaN if a process has one round."""
+    variance = 0.0
     for rounds in sample.processes:
         count = len(rounds)
         if count < 2:
-            return None
+            return math.nan
         # Whole rounds are drawn: their blocks share the disturbances of a moment.
         owners = np.repeat(np.arange(count), [len(blocks) for blocks in rounds])
-        weights = random.multinomial(count, np.full(count, 1 / count), size=DRAWS)
-        logs = np.log(weighted_median(np.concatenate(rounds), owners, weights))
-        total += math.sqrt(count / (count - 1)) * (logs - math.log(np.median(np.concatenate(rounds))))
-    return total / sample.count
+        drawn = weighted_median(np.concatenate(rounds), owners, BootstrapSamples(range(count)).weights)
+        variance += count / (count - 1) * float(np.var(np.log(drawn)))
+    return math.sqrt(variance) / sample.count
 
 
-def ratio(a: Sequence[Drawn], b: Sequence[Drawn], sessions: RunVariance | None = None) -> Ratio:
+def ratio(a: Sequence[LogTime], b: Sequence[LogTime], sessions: RunVariance | None = None) -> Ratio:
     """B's time over A's as the geometric mean over points. a, b: the same points in the same order.
 
     sessions: the variation between sessions, because A and B are two of them. None adds nothing, as for a ratio of two
     efficiencies, where the effect of a session cancels.
     """
-    # Draw by draw over the points of a side: what they share does not average out.
     log = float(np.mean([two.value - one.value for one, two in zip(a, b, strict=True)]))
-    sides = [np.mean([point.draws for point in points], axis=0) for points in (a, b)]
     # The fewest degrees of freedom: points of the same processes are no further evidence of how processes differ.
-    parts = [(float(np.var(side)), min(p.df for p in points)) for side, points in zip(sides, (a, b), strict=True)]
+    parts = [(_variance(side), min(point.df for point in side)) for side in (a, b)]
     # One effect for each of the two sessions.
     between = 2 * sessions.session_sd**2 if sessions else 0.0
     if sessions and between:
         parts.append((between, sessions.session_df))
     se = math.sqrt(sum(variance for variance, _ in parts))
     return Ratio(log=log, se=se, df=welch(parts), session=between)
+
+
+def _variance(points: Sequence[LogTime]) -> float:
+    """Of the mean over points of one run. What points share adds up, and does not average out."""
+    causes = {cause for point in points for cause in point.deviations}
+    return math.fsum(fmean(point.deviations.get(cause, 0.0) for point in points) ** 2 for cause in causes)
 
 
 def welch(parts: Sequence[tuple[float, float]]) -> float:

@@ -77,7 +77,7 @@ def forecast(config: ConfigDict, targets_text: str | None, workdir: Path, consol
                 if model.kv_heads % count == 0 or count == 1:
                     made.append((arm.name, _on(target, count, workload, model, batch)))
     lines = [_line(arm, each) for arm, each in made]
-    write_json(_folder(workdir) / FORECAST, sealed(plain({"schema": 1, "forecasts": lines})))
+    write_json(_ensured_folder(workdir) / FORECAST, sealed(plain({"schema": 1, "forecasts": lines})))
     best = max((each for _, each in made if each.fits), key=lambda each: each.tokens_per_s, default=None)
     said = [_headline(best)] if best is not None else ["Nothing fits: use more devices, a smaller batch or int8."]
     _show(f"{config.experiment}: forecast of a token's time", said, lines, _assumed(config), workdir, console)
@@ -85,6 +85,7 @@ def forecast(config: ConfigDict, targets_text: str | None, workdir: Path, consol
 
 
 def _on(target: Target, count: int, workload: GenerationWorkload, model: Model, batch: int) -> TokenForecast:
+    """The forecast of a token's time on `count` devices of a target. Raises UserError."""
     peak = hardware.find(target.device_kind)
     if peak is None:
         raise UserError(f"--targets={target.text}: {hardware.why_not(target.device_kind)}: use h100:8, for example.")
@@ -96,12 +97,13 @@ def _on(target: Target, count: int, workload: GenerationWorkload, model: Model, 
     return dataclasses.replace(made, device=target.name, memory_bytes=memory)
 
 
-def _folder(workdir: Path) -> Path:
+def _ensured_folder(workdir: Path) -> Path:
     workdir.mkdir(parents=True, exist_ok=True)
     return workdir
 
 
 def _line(arm: str, each: TokenForecast) -> dict[str, object]:
+    """A forecast as a line of the table and of the CSV file."""
     return {
         "device": each.device,
         "devices": each.devices,
@@ -125,6 +127,7 @@ def _line(arm: str, each: TokenForecast) -> dict[str, object]:
 
 
 def _headline(each: TokenForecast) -> str:
+    """Time, throughput, bound and memory of one forecast."""
     return (
         f"{each.device} x {each.devices}, {each.batch} requests: a token in {seconds(each.low_s)} to "
         f"{seconds(each.high_s)}, {each.tokens_per_s:,.0f} tokens/s, bound {seconds(each.bound_s)}; "
@@ -133,6 +136,7 @@ def _headline(each: TokenForecast) -> str:
 
 
 def _assumed(config: ConfigDict) -> list[str]:
+    """What all forecasts of the page assume."""
     lengths = generation.workload(config).lengths
     return [
         f"Tensor parallelism in one host, a static batch, {lengths.input} tokens of input and {lengths.output} of "
@@ -226,7 +230,7 @@ def advise(config: ConfigDict, texts: Mapping[str, str | None], workdir: Path, c
     found: list[dict[str, object]] = []
     too_slow = too_large = 0
     for name in wanted or known:
-        for each in _candidates(targets.parse(targets.names()[_place(name)]), workload, model):
+        for each in _candidates(_target_of(name), workload, model):
             if not each.fits:
                 too_large += 1
             elif not _within(each, budget):
@@ -239,7 +243,7 @@ def advise(config: ConfigDict, texts: Mapping[str, str | None], workdir: Path, c
         best.setdefault((line["device"], line["devices"], line["provider"]), line)
     lines = list(best.values())
     document = {"schema": 1, "budget": dataclasses.asdict(budget), "candidates": lines}
-    write_json(_folder(workdir) / ADVICE, sealed(plain(document)))
+    write_json(_ensured_folder(workdir) / ADVICE, sealed(plain(document)))
     missed = f"{too_large} settings do not fit into memory, {too_slow} are slower than asked."
     headline = [_advice(lines[0], model)] if lines else [f"Nothing meets the budget: {missed}"]
     notes = [*_assumed(config), missed, "A TPOT counts with the slow end of its band. Replicas share out requests."]
@@ -254,11 +258,13 @@ def _set_context(config: ConfigDict, text: str) -> None:
         config.context = int(text)
 
 
-def _place(name: str) -> int:
-    return [each.partition(":")[0] for each in targets.names()].index(name)
+def _target_of(device: str) -> Target:
+    """The example of a device's target, such as "h100:8" of "h100". Callers choose the number of devices."""
+    return targets.parse(next(text for text in targets.names() if text.partition(":")[0] == device))
 
 
 def _candidates(target: Target, workload: GenerationWorkload, model: Model) -> Iterator[TokenForecast]:
+    """The forecasts for every number of devices and batch that a target takes."""
     peak = hardware.find(target.device_kind)
     if peak is None:
         return
@@ -273,6 +279,7 @@ def _candidates(target: Target, workload: GenerationWorkload, model: Model) -> I
 
 
 def _within(each: TokenForecast, budget: Budget) -> bool:
+    """Whether a forecast keeps the latencies that were asked for."""
     slow = budget.tpot_s is not None and each.high_s > budget.tpot_s
     return not slow and not (budget.ttft_s is not None and each.ttft_s > budget.ttft_s)
 
@@ -293,7 +300,8 @@ def _prices(path: str | None) -> list[dict[str, str]]:
 
 
 def _priced(each: TokenForecast, prices: Sequence[Mapping[str, str]]) -> Iterator[dict[str, object]]:
-    target = targets.parse(targets.names()[_place(each.device)])
+    """A line of advice for each price of the device."""
+    target = _target_of(each.device)
     row = present(hardware.find(target.device_kind)).name
     for price in prices:
         if price["device"] == row:
@@ -303,6 +311,7 @@ def _priced(each: TokenForecast, prices: Sequence[Mapping[str, str]]) -> Iterato
 
 
 def _advice(line: Mapping[str, object], model: Model) -> str:
+    """One line of advice as a sentence."""
     cells = _columns([line])
     return (
         f"{cells['devices']} ({line['provider']}), split by tensor, {line['batch']} requests: {cells['TPOT']} a token, "

@@ -24,10 +24,12 @@ from ml_collections import ConfigDict
 
 from jaxbench.core.program import TrainState
 from jaxbench.core.schema import Collective, CompileReport, Verdict
+from jaxbench.digits import counted
 from jaxbench.errors import present
+from jaxbench.measure import memory
 from jaxbench.measure.compile_report import CompiledStep
 from jaxbench.measure.recipe import BuiltStep
-from jaxbench.parallel import axes, generation, multihost
+from jaxbench.parallel import axes, multihost
 from jaxbench.parallel.generation import SCAN, Decoder, Generated
 from jaxbench.workloads.adapters import from_nnx
 from jaxbench.workloads.generation import Lengths
@@ -117,10 +119,11 @@ def judge_step(on: Decoder, built: BuiltStep, right: Reference, key: jax.Array) 
     distances: dict[int, np.ndarray] = {}
     not_greedy: list[int] = []
     with built.program.context():
+        first = built.program.init(key)
+        weights, logits = first.params, first.opt_state.logits
+        del first  # its cache, before there is another one
+        memory.give_back()
         for begin in places(on.workload.lengths):
-            first = built.program.init(key)
-            weights, logits = first.params, first.opt_state.logits
-            del first  # its cache, before there is another one
             counter, kept = (multihost.put(x, NamedSharding(on.mesh, P())) for x in (np.int32(0), np.asarray(key)))
             state = TrainState(counter, weights, {}, None, kept)
             cache = cache_of(on, right, texts, begin)
@@ -132,13 +135,16 @@ def judge_step(on: Decoder, built: BuiltStep, right: Reference, key: jax.Array) 
                 distances[at] = distance(found, right.logits[at][texts])
                 if not np.array_equal(multihost.on_host(made.token), found.argmax(-1)):
                     not_greedy.append(at)
+            weights = state.params
+            del state, cache, made  # a cache may be most of the memory
+            memory.give_back()
     at = max(distances, key=lambda each: distances[each].max())
     worst, request = float(distances[at].max()), int(distances[at].argmax())
     limit = tolerance(on)
     where = f"at positions {', '.join(map(str, sorted(distances)))} of {on.workload.lengths.context}"
     reason = (
-        f"the logits of {on.batch} requests {where} are {{}}within {limit:.0e} of the full forward pass on one device "
-        f"(relative L2); the largest distance is {worst:.1e}, of request {request} at position {at}"
+        f"the logits of {counted(on.batch, 'request')} {where} are {{}}within {limit:.0e} of the full forward pass on "
+        f"one device (relative L2); the largest distance is {worst:.1e}, of request {request} at position {at}"
     )
     verdict = _verdict("logits", worst, limit, reason)
     if not not_greedy:
@@ -162,10 +168,12 @@ def cache_of(on: Decoder, right: Reference, texts: np.ndarray, written: int) -> 
 
         def placed(values: jax.Array) -> jax.Array:
             x = jnp.where(later, 3 * values[:, others] + 1, values[:, texts])  # (L, B, K, S, H)
+            if form.layout == "pages":
+                return jnp.swapaxes(x, 1, 2)
             return jnp.swapaxes(x, 2, 3) if form.layout == "positions" else x
 
         def stored(x: jax.Array) -> tuple[tuple[jax.Array, ...], tuple[jax.Array, ...]]:
-            arrays = tuple(x) if form.layout == "split" else (x,)
+            arrays = tuple(x) if form.per_layer else (x,)
             if form.cache != "int8":
                 return tuple(each.astype(decoder.DTYPES[form.cache]) for each in arrays), ()
             pairs = [decoder.narrowed(each, "int8", (each.ndim - 1,)) for each in arrays]
@@ -193,13 +201,14 @@ def distance(found: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _verdict(name: str, worst: float, limit: float, reason: str) -> Verdict:
+    """A verdict on the worst distance. reason: with a place for "" or "NOT "."""
     ok, value = worst <= limit, worst if math.isfinite(worst) else None
     return Verdict(name=name, ok=ok, reason=reason.format("" if ok else "NOT "), value=value, limit=limit)
 
 
 def judge_scan(on: Decoder, built: BuiltStep, step: BuiltStep, key: jax.Array) -> Verdict:
     """The verdict "logits" of a scan: the state that as many single steps give, which have been checked."""
-    count, (found, at) = generation.tokens_of(on.workload, SCAN), _after(built, key, 1)
+    count, (found, at) = on.tokens_of(SCAN), _after(built, key, 1)
     right, place = _after(step, key, count)
     worst = float(distance(found, right).max()) if at == place else math.inf
     reason = f"the logits after a scan of {count} tokens are {{}}within {tolerance(on):.0e} of {count} single steps"
@@ -208,6 +217,7 @@ def judge_scan(on: Decoder, built: BuiltStep, step: BuiltStep, key: jax.Array) -
 
 def _after(built: BuiltStep, key: jax.Array, calls: int) -> tuple[np.ndarray, int]:
     """(the logits, the position) after some calls from a fresh state."""
+    memory.give_back()
     with built.program.context():
         state = built.program.init(key)
         for _ in range(calls):
@@ -242,12 +252,15 @@ def judge_timed(on: Decoder, built: BuiltStep, state: TrainState, one: BuiltStep
         after, _ = jax.block_until_ready(built.compiled.call(state, {}))
         found = multihost.on_host(after.opt_state.logits)[:, :vocab]
         del after
+    memory.give_back()
     if one is None:
         count = int(np.sum(~np.isfinite(found)))
         reason = f"{'all' if not count else 'NOT all'} logits after the timed steps are finite"
         return (Verdict(name="timed state", ok=not count, reason=reason, value=float(count), limit=0.0),)
     with one.program.context():
         placed = multihost.put(host, one.program.state_sharding, may_alias=False)
+        del host
+        memory.give_back()
         expected, _ = jax.block_until_ready(one.compiled.call(placed, {}))
         right = multihost.on_host(expected.opt_state.logits)[:, :vocab]
     worst, limit = float(distance(found, right).max()), tolerance(on)
@@ -264,8 +277,8 @@ def judge_cache(on: Decoder, compiled: CompiledStep) -> Verdict:
     shape, lengths = on.workload.shape, on.workload.lengths
     formula = f"2 x {shape.layers} layers x {on.kv_heads} heads x {shape.head} x {lengths.context} places"
     reason = (
-        f"the cache of {on.local_batch} requests has {held:,} bytes on a device, {'' if held == expected else 'NOT '}"
-        f"{expected:,} ({formula}, {on.form.cache})"
+        f"the cache of {counted(on.local_batch, 'request')} has {held:,} bytes on a device, "
+        f"{'' if held == expected else 'NOT '}{expected:,} ({formula}, {on.form.cache})"
     )
     return Verdict(name="cache", ok=held == expected, reason=reason, value=float(held), limit=float(expected))
 
@@ -281,7 +294,7 @@ def judge_donated(on: Decoder, report: CompileReport) -> Verdict:
 def judge_sent(on: Decoder, report: CompileReport, part: str) -> Verdict:
     """The verdict "collectives": for each token two all-reduces a layer of batch x width, one for the vocabulary, and
     the gathered best token of each device; nothing under data parallelism."""
-    tensor, tokens = on.sizes["tensor"], generation.tokens_of(on.workload, part)
+    tensor, tokens = on.sizes["tensor"], on.tokens_of(part)
     sums = (2 * on.workload.shape.layers + 1) * tokens if tensor > 1 else 0
     numbers = sums * on.local_batch * on.workload.shape.width
     expected = {"all-reduce": (sums, numbers), "all-gather": (tokens, 2 * on.local_batch * tensor * tokens)}

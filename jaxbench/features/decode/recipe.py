@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from ml_collections import ConfigDict
 
 from jaxbench import discovery
+from jaxbench.core.point import Point
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
 from jaxbench.core.workload import Batch
@@ -26,7 +27,6 @@ from jaxbench.measure.bench import Bench
 from jaxbench.measure.check import judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
 from jaxbench.measure.compiler import Compiler
-from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import AboutModel, BuiltStep, Feeding
 from jaxbench.parallel import generation
 from jaxbench.parallel.generation import MESSAGES, PREFILL, SCAN, STEP, TINY, TRIAD, Decoder
@@ -35,7 +35,9 @@ from jaxbench.processes.server import stage
 from jaxbench.workloads.generation import GenerationWorkload, workload
 
 ENERGY_S = 1.0  # of steps between two readings of energy counters, which change a few times in a second
-KERNELS = {"cpu": ("xla",), "gpu": ("xla", "cudnn", "pallas"), "tpu": ("xla",)}  # values of the lever attention
+# Values of the lever attention.
+KERNELS = {"cpu": ("xla",), "gpu": ("xla", "cudnn", "pallas"), "tpu": ("xla", "pallas")}
+LANES, LEAST_PAGE = 128, 16  # of the paged kernel of TPUs: the width of a register, and places of a page
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +64,9 @@ class GenerationSteps:
             _require_kernel(workload, devices[0].platform)
             sizes = generation.mesh_sizes(point.strategy, point.devices, MESH.of(point.levers))
             on = Decoder.on(workload, devices, sizes, point.global_batch)
-            program = program_of(on, _part(point))
+            program = program_of(on, point.part)
             fields = {field.name: getattr(program, field.name) for field in dataclasses.fields(Program)}
-            stated = StatedWork(parameters=workload.parameters, flops=_flops(on, _part(point)))
+            stated = StatedWork(parameters=workload.parameters, flops=_flops(on, point.part))
             return stated, GenerationProgram(**fields, on=on)
 
     def executable(
@@ -74,10 +76,11 @@ class GenerationSteps:
 
     def report(self, point: Point, report: CompileReport) -> CompileReport:
         """With the name of the attention that runs."""
-        return dataclasses.replace(report, attention=self.workload_of(point).attention)
+        form = generation.form_of(self.workload_of(point), self.devices[0].platform, {"tensor": 1})
+        return dataclasses.replace(report, attention=form.attention)
 
     def verdicts(self, built: BuiltStep, batch: Batch, out: object) -> tuple[Verdict, ...]:
-        on, part = of_kind(GenerationProgram, built.program).on, _part(built.point)
+        on, part = of_kind(GenerationProgram, built.program).on, built.point.part
         host = check.judge_host_calls(built.compiled.host_calls)
         if part not in (STEP, SCAN, PREFILL):
             return host, *(() if part in (MESSAGES, TINY, TRIAD) else (check.judge_silent(built.compiled.report),))
@@ -107,6 +110,7 @@ class GenerationSteps:
         return self.steps[point.explains]
 
     def _compiled(self, point: Point) -> BuiltStep:
+        """Builds and compiles the step of a point for its reference."""
         work, program = self.build(point, accepted=True)
         program, compiled = self.executable(work, program, point, {}, accepted=True)
         return BuiltStep(point, work, program, compiled)
@@ -127,11 +131,12 @@ class GenerationSteps:
 
     def state_verdicts(self, point: Point, state: TrainState, steps: int, *, parameters: bool) -> tuple[Verdict, ...]:
         found = judge_timed_state(state, steps) if parameters else (judge_steps(state, steps),)
-        part = _part(point)
+        part = point.part
         if part not in (STEP, SCAN):
             return found
         workload = self.workload_of(point)
-        return *found, proof.judge_position(state, workload.lengths, steps * generation.tokens_of(workload, part))
+        tokens = generation.tokens_of(workload, part, point.global_batch, self.devices[0].platform)
+        return *found, proof.judge_position(state, workload.lengths, steps * tokens)
 
     def after_round(self, built: BuiltStep, batch: Batch, state: TrainState) -> tuple[tuple[Verdict, ...], None]:
         """One more step of the timed state against the same step on one device."""
@@ -140,7 +145,7 @@ class GenerationSteps:
 
     def outcome(self, built: BuiltStep) -> dict[str, float]:
         """Joules of a step where counters answer: {"joules_per_step": all devices of this process}."""
-        if _part(built.point) != STEP or not energy.read():
+        if built.point.part != STEP or not energy.read():
             return {}
         with built.program.context():
             state = jax.block_until_ready(built.program.init(self.key))
@@ -154,12 +159,12 @@ class GenerationSteps:
         return {"joules_per_step": sum(used.values()) / steps} if used else {}
 
     def sent_checks(self, built: BuiltStep) -> tuple[Verdict, ...]:
-        on, part = of_kind(GenerationProgram, built.program).on, _part(built.point)
+        on, part = of_kind(GenerationProgram, built.program).on, built.point.part
         return (proof.judge_sent(on, built.compiled.report, part),) if part in (STEP, SCAN) else ()
 
     def facts(self, built: BuiltStep) -> dict[str, float]:
         """Numbers of a point that its times are compared with."""
-        on, part = of_kind(GenerationProgram, built.program).on, _part(built.point)
+        on, part = of_kind(GenerationProgram, built.program).on, built.point.part
         lengths, shape = on.workload.lengths, on.workload.shape
         size = jnp.dtype(on.form.dtype).itemsize
         made = {
@@ -171,10 +176,10 @@ class GenerationSteps:
             "cache_bytes": on.cache_bytes,
             "message_bytes": on.local_batch * shape.width * size,
             "tensor": on.sizes["tensor"],
-            "tokens_per_call": generation.tokens_of(on.workload, part),
+            "tokens_per_call": on.tokens_of(part),
         }
         if part == TRIAD:
-            made["triad_bytes"] = generation.triad_bytes(self.devices[0].platform, size)
+            made["triad_bytes"] = generation.triad_bytes(on)
         return {name: float(value) for name, value in made.items()}
 
 
@@ -219,7 +224,7 @@ def program_of(on: Decoder, part: str) -> Program:
     if part == PREFILL:
         return generation.prefill(on)
     if part == TRIAD:
-        return generation.triad(on, on.mesh.devices.flat[0].platform)
+        return generation.triad(on)
     return generation.part(on, part)
 
 
@@ -244,16 +249,13 @@ def _with_levers(plain: GenerationWorkload, config: ConfigDict, point: Point) ->
     return dataclasses.replace(made, name=plain.name)
 
 
-def _part(point: Point) -> str:
-    return point.levers.get(PART.name, STEP)
-
-
 def _flops(on: Decoder, part: str) -> float:
+    """The FLOPs that a part states; 0 for parts without products."""
     if part == PREFILL:
         return generation.prefill_flops(on.workload, on.batch)
     if part in (MESSAGES, TINY, TRIAD):
         return 0.0
-    return generation.flops(on.workload, on.batch, generation.tokens_of(on.workload, part))
+    return generation.flops(on.workload, on.batch, on.tokens_of(part))
 
 
 def _require_kernel(workload: GenerationWorkload, platform: str) -> None:
@@ -262,4 +264,18 @@ def _require_kernel(workload: GenerationWorkload, platform: str) -> None:
         raise Unsupported(
             f"--config.lever.attention={workload.attention} is not possible on a {platform}: use "
             f"{' or '.join(KERNELS.get(platform, ('xla',)))}."
+        )
+    form = generation.form_of(workload, platform, {"tensor": 1})
+    if form.attention != "paged":
+        return
+    shape, places = workload.shape, workload.lengths.context
+    if (form.layout, form.cache) != ("pages", "bfloat16"):  # it multiplies in bfloat16, whatever it reads
+        raise Unsupported(
+            f"--config.lever.attention=pallas on a tpu reads pages of bfloat16, not {form.cache} in the layout "
+            f"{form.layout}: use --config.lever.cache_layout=pages --config.lever.cache=bfloat16."
+        )
+    if shape.head % LANES or places % LEAST_PAGE:
+        raise Unsupported(
+            f"--config.lever.attention=pallas on a tpu takes heads of a multiple of {LANES} and a cache of a multiple "
+            f"of {LEAST_PAGE} places, not heads of {shape.head} and {places} places: use --config.lever.attention=xla."
         )

@@ -9,10 +9,10 @@ from jaxbench import discovery, levers
 from jaxbench.errors import UserError
 from jaxbench.levers import BATCH, COMPILER, LEVERS, MESH
 from jaxbench.parallel.generation import STRATEGIES
+from jaxbench.sweep.generation import MEASURES
 from jaxbench.workloads import generation
 from jaxbench.workloads.generation import GenerationWorkload
 
-MEASURES = "decode"
 _USED = (BATCH.name, MESH.name, COMPILER.name)  # of the levers that training has, too
 
 

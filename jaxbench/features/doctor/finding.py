@@ -1,5 +1,8 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
-"""The result of one check: a state, a sentence with the measured value, and advice."""
+"""The result of one check: a state, a sentence with the measured value, and advice.
+
+A check computes; the table of its decorator has its sentences.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, ParamSpec
+from typing import Literal, NamedTuple, ParamSpec
 
 State = Literal["good", "doubtful", "bad", "unknown"]
-Result = tuple[State, str, str, Mapping[str, float]]  # (state, sentence, advice, numbers)
 P = ParamSpec("P")
+NOT_REPORTED = "The system does not report"
 
 
 @dataclass(frozen=True)
@@ -26,18 +29,52 @@ class DoctorFinding:
     numbers: Mapping[str, float] = field(default_factory=dict)
 
 
-def check(name: str, subject: str = "") -> Callable[[Callable[P, Result | None]], Callable[P, DoctorFinding]]:
-    """Turns a check's result into a finding named `name`, without advice if the state is good. A check that returns
-    None becomes the unknown finding that the system does not report `subject`."""
+class Result(NamedTuple):
+    """What a check computes.
+
+    Attributes:
+      numbers: as in `DoctorFinding`.
+      facts: what the sentence and the advice name besides the numbers.
+      case: which of several sentences; "": the one of the state.
+    """
+
+    state: State
+    numbers: Mapping[str, float]
+    facts: Mapping[str, object] = {}
+    case: str = ""
+
+
+def check(
+    name: str,
+    subject: str = "",
+    *,
+    says: str,
+    good: str = "",
+    advice: str = "",
+    cases: Mapping[str, tuple[str, str]] = {},
+) -> Callable[[Callable[P, Result | None]], Callable[P, DoctorFinding]]:
+    """Turns a check's result into a finding named `name`.
+
+    Args:
+      subject: of the unknown finding "The system does not report ...", which a check that returns None becomes.
+      says: the sentence, with numbers and facts in braces.
+      good: the sentence of the state good; "": the same.
+      advice: what to do, unless the state is good.
+      cases: (sentence, advice) of special cases.
+    """
 
     def named(examine: Callable[P, Result | None]) -> Callable[P, DoctorFinding]:
         @functools.wraps(examine)
         def run(*args: P.args, **kwargs: P.kwargs) -> DoctorFinding:
             result = examine(*args, **kwargs)
             if result is None:
-                return DoctorFinding(name, "unknown", f"The system does not report {subject}.")
-            state, message, advice, numbers = result
-            return DoctorFinding(name, state, message, "" if state == "good" else advice, numbers)
+                return DoctorFinding(name, "unknown", f"{NOT_REPORTED} {subject}.")
+            fine = result.state == "good"
+            message, todo = cases.get(result.case, ((good or says) if fine else says, advice))
+            facts = {**result.numbers, **result.facts}
+            return DoctorFinding(
+                name, result.state, message.format(**facts), "" if fine else todo.format(**facts), result.numbers
+            )
 
         return run
 

@@ -37,6 +37,7 @@ _WAYS = {
     50: "from one processor to another",
 }
 _SEAT = "Seat the card again, avoid risers, and check the board's manual: some slots share lanes."
+NO_PACKAGE = "NVML cannot be asked about the GPUs without its package."
 _LINKS = 18  # the most NVLinks of a GPU
 _UNCORRECTED, _SINCE_LOADED = 1, 0  # nvmlMemoryErrorType_t and nvmlEccCounterType_t
 
@@ -86,8 +87,7 @@ def examine(gpus: int, judge: Callable[[Sequence[Gpu]], list[DoctorFinding]]) ->
     try:
         nvml = importlib.import_module("pynvml")
     except ImportError:
-        advice = f"Install nvidia-ml-py: {with_extra('nvml')}."
-        return [DoctorFinding("GPUs", "unknown", "NVML cannot be asked about the GPUs without its package.", advice)]
+        return [DoctorFinding("GPUs", "unknown", NO_PACKAGE, f"Install nvidia-ml-py: {with_extra('nvml')}.")]
     try:
         return judge(read(nvml))
     except nvml.NVMLError as error:
@@ -112,6 +112,7 @@ def read(nvml: Any) -> list[Gpu]:
 
 
 def _gpu(ask: Callable[..., Any], handles: Sequence[Any], index: int) -> Gpu:
+    """What NVML says of one GPU and its links to the others."""
     mine = handles[index]
     others = [(other, handle) for other, handle in enumerate(handles) if other != index]
     name = ask("Name", mine)
@@ -119,6 +120,7 @@ def _gpu(ask: Callable[..., Any], handles: Sequence[Any], index: int) -> Gpu:
     limit, default = ask("PowerManagementLimit", mine), ask("PowerManagementDefaultLimit", mine)  # in mW
     peers = [(other, ask("P2PStatus", mine, handle, 0)) for other, handle in others]  # 0: reads, as NCCL asks
     ways = [(other, ask("TopologyCommonAncestor", mine, handle)) for other, handle in others]
+    running = ask("ComputeRunningProcesses", mine)
     return Gpu(
         index=index,
         name=name.decode() if isinstance(name, bytes) else str(name),
@@ -134,18 +136,15 @@ def _gpu(ask: Callable[..., Any], handles: Sequence[Any], index: int) -> Gpu:
         memory_errors=ask("TotalEccErrors", mine, _UNCORRECTED, _SINCE_LOADED),
         persistent=_on(ask("PersistenceMode", mine)),
         ecc=_on((ask("EccMode", mine) or (None,))[0]),
-        others=_others(ask("ComputeRunningProcesses", mine)),
+        others=None if running is None else tuple(int(each.pid) for each in running if each.pid != os.getpid()),
         peers=tuple((other, code) for other, code in peers if code is not None),
         ways=tuple((other, code) for other, code in ways if code is not None),
     )
 
 
 def _on(answer: int | None) -> bool | None:
+    """NVML's answer as a flag; None: it does not know."""
     return None if answer is None else bool(answer)
-
-
-def _others(processes: Sequence[Any] | None) -> tuple[int, ...] | None:
-    return None if processes is None else tuple(int(each.pid) for each in processes if each.pid != os.getpid())
 
 
 def spoiling(gpus: Sequence[Gpu]) -> list[DoctorFinding]:
@@ -164,45 +163,63 @@ def at_work(gpus: Sequence[Gpu]) -> list[DoctorFinding]:
     ]
 
 
-@check("GPU processes", "which processes use its GPUs")
+@check(
+    "GPU processes",
+    "which processes use its GPUs",
+    says="Another process uses {shared}.",
+    good="No other process uses the GPUs.",
+    advice="Wait for it, or choose another GPU with CUDA_VISIBLE_DEVICES: two processes slow each other down.",
+)
 def sharing(gpus: Sequence[Gpu]) -> Result | None:
     """Whether another process computes on a GPU. Ask while none of our own does."""
     known = {gpu.index: gpu.others for gpu in gpus if gpu.others is not None}
     if not known:
         return None
     shared = [f"GPU {index} (process {', '.join(map(str, others))})" for index, others in known.items() if others]
-    numbers = {"shared_gpus": len(shared)}
-    if not shared:
-        return "good", "No other process uses the GPUs.", "", numbers
-    advice = "Wait for it, or choose another GPU with CUDA_VISIBLE_DEVICES: two processes slow each other down."
-    return "bad", f"Another process uses {', '.join(shared)}.", advice, numbers
+    return Result("bad" if shared else "good", {"shared_gpus": len(shared)}, {"shared": ", ".join(shared)})
 
 
-@check("GPU persistence", "whether the driver of its GPUs stays loaded")
+@check(
+    "GPU persistence",
+    "whether the driver of its GPUs stays loaded",
+    says="Persistence mode is off on GPU {off}.",
+    good="Persistence mode is on.",
+    advice="Switch it on (nvidia-smi -pm 1).",
+)
 def persistence(gpus: Sequence[Gpu]) -> Result | None:
     """Whether the driver stays loaded: otherwise each start pays seconds for loading it, at other clocks."""
     known = {gpu.index: gpu.persistent for gpu in gpus if gpu.persistent is not None}
     if not known:
         return None
     off = [str(index) for index, on in known.items() if not on]
-    message = f"Persistence mode is off on GPU {', '.join(off)}." if off else "Persistence mode is on."
-    return good_if(not off), message, "Switch it on (nvidia-smi -pm 1).", {"without_persistence": len(off)}
+    return Result(good_if(not off), {"without_persistence": len(off)}, {"off": ", ".join(off)})
 
 
-@check("GPU memory correction", "whether the memory of its GPUs corrects errors")
+@check(
+    "GPU memory correction",
+    "whether the memory of its GPUs corrects errors",
+    says="Error correction is on for {gpus_with_ecc} of {known} GPUs, so their bandwidths differ.",
+    good="Error correction of the memory is {state}.",
+    advice="Set it alike on all of them (nvidia-smi -e).",
+)
 def correction(gpus: Sequence[Gpu]) -> Result | None:
     """Whether all GPUs correct errors of their memory, or none: on cards with GDDR it costs bandwidth."""
     known = {gpu.index: gpu.ecc for gpu in gpus if gpu.ecc is not None}
     if not known:
         return None
     on = sum(known.values())
-    if on in (0, len(known)):
-        return "good", f"Error correction of the memory is {'on' if on else 'off'}.", "", {"gpus_with_ecc": on}
-    message = f"Error correction is on for {on} of {len(known)} GPUs, so their bandwidths differ."
-    return "doubtful", message, "Set it alike on all of them (nvidia-smi -e).", {"gpus_with_ecc": on}
+    facts = {"known": len(known), "state": "on" if on else "off"}
+    return Result(good_if(on in (0, len(known))), {"gpus_with_ecc": on}, facts)
 
 
-@check("peer-to-peer", "whether its GPUs may access each other's memory")
+@check(
+    "peer-to-peer",
+    "whether its GPUs may access each other's memory",
+    says="Peer-to-peer is off between GPUs {pair}: {reason}. Their messages pass through the memory of the host.",
+    good="Peer-to-peer is on between all {gpus} GPUs.",
+    advice="Expect data parallelism to gain little. Larger per-device batches, accumulation and fewer bytes "
+    "(lever.reduction=bfloat16) help; in a virtual machine ask for peer-to-peer, else check IOMMU and ACS.",
+)
 def peers(gpus: Sequence[Gpu]) -> Result | None:
     """Whether each GPU may access every other's memory. NVLink needs it too."""
     # Once, although both GPUs of a pair answer.
@@ -213,32 +230,38 @@ def peers(gpus: Sequence[Gpu]) -> Result | None:
     ways = {(gpu.index, other): _WAYS.get(code, "") for gpu in gpus for other, code in gpu.ways}
     numbers = {"pairs": len(pairs), "pairs_without_peer_to_peer": len(off)}
     if not off:
-        return "good", f"Peer-to-peer is on between all {len(gpus)} GPUs.", "", numbers
+        return Result("good", numbers, {"gpus": len(gpus)})
     (a, b), code = next(iter(off.items()))
-    reason = _PEER.get(code, "NVML does not say why")
     more = f" and {len(off) - 1} more pairs" if len(off) > 1 else ""
     way = f", which are connected {ways[a, b]}" if ways.get((a, b)) else ""
-    message = f"Peer-to-peer is off between GPUs {a} and {b}{more}{way}: {reason}. Their messages pass through the "
-    message += "memory of the host."
-    advice = "Expect data parallelism to gain little. Larger per-device batches, accumulation and fewer bytes "
-    advice += "(lever.reduction=bfloat16) help; in a virtual machine ask for peer-to-peer, else check IOMMU and ACS."
-    return "doubtful", message, advice, numbers
+    facts = {"pair": f"{a} and {b}{more}{way}", "reason": _PEER.get(code, "NVML does not say why")}
+    return Result("doubtful", numbers, facts)
 
 
-@check("GPU slots", "the width of the slots of its GPUs")
+@check(
+    "GPU slots",
+    "the width of the slots of its GPUs",
+    says="{narrow}.",
+    good="Each GPU uses all lanes of its slot ({slot}).",
+    advice=_SEAT,
+)
 def slots(gpus: Sequence[Gpu]) -> Result | None:
     """Whether each GPU uses all lanes of its slot."""
     known = [gpu for gpu in gpus if gpu.width and gpu.slot_width]
     if not known:
         return None
     narrow = [f"GPU {g.index} uses {g.width} of {g.slot_width} lanes" for g in known if g.width != g.slot_width]
-    numbers = {"fewest_lanes": min(gpu.width or 0 for gpu in known)}
-    first = known[0]
-    message = f"Each GPU uses all lanes of its slot (PCIe {first.slot_generation}.0 x{first.slot_width})."
-    return good_if(not narrow), f"{'; '.join(narrow)}." if narrow else message, _SEAT, numbers
+    facts = {"narrow": "; ".join(narrow), "slot": f"PCIe {known[0].slot_generation}.0 x{known[0].slot_width}"}
+    return Result(good_if(not narrow), {"fewest_lanes": min(gpu.width or 0 for gpu in known)}, facts)
 
 
-@check("GPU slots at work", "the generation of the slots of its GPUs")
+@check(
+    "GPU slots at work",
+    "the generation of the slots of its GPUs",
+    says="{slow}.",
+    good="No busy GPU uses less than the generation of its slot.",
+    advice=_SEAT,
+)
 def generations(gpus: Sequence[Gpu]) -> Result | None:
     """Whether each busy GPU uses its slot's generation: an idle one lowers it to save power."""
     known = [gpu for gpu in gpus if gpu.generation and gpu.slot_generation]
@@ -249,24 +272,31 @@ def generations(gpus: Sequence[Gpu]) -> Result | None:
         for g in known
         if g.busy and g.generation != g.slot_generation
     ]
-    message = f"{'; '.join(slow)}." if slow else "No busy GPU uses less than the generation of its slot."
-    return good_if(not slow), message, _SEAT, {"slow_slots": len(slow)}
+    return Result(good_if(not slow), {"slow_slots": len(slow)}, {"slow": "; ".join(slow)})
 
 
-@check("NVLink")
+@check(
+    "NVLink",
+    says="Inactive: {inactive}.",
+    good="All {nvlinks} NVLinks are active.",
+    advice="Check the bridge between the cards, or the fabric manager of an NVSwitch (nvidia-smi nvlink --status).",
+)
 def nvlinks(gpus: Sequence[Gpu]) -> Result:
     """Whether all NVLinks are active."""
     linked = [gpu for gpu in gpus if gpu.nvlinks]
     down = {gpu.index: gpu.nvlinks.count(False) for gpu in linked if not all(gpu.nvlinks)}
     numbers = {"nvlinks": sum(len(gpu.nvlinks) for gpu in linked), "inactive_nvlinks": sum(down.values())}
-    if not down:
-        return "good", f"All {numbers['nvlinks']} NVLinks are active.", "", numbers
     texts = [f"{count} of {len(gpus[index].nvlinks)} NVLinks of GPU {index}" for index, count in down.items()]
-    advice = "Check the bridge between the cards, or the fabric manager of an NVSwitch (nvidia-smi nvlink --status)."
-    return "doubtful", f"Inactive: {', '.join(texts)}.", advice, numbers
+    return Result(good_if(not down), numbers, {"inactive": ", ".join(texts)})
 
 
-@check("GPU power", "the power limits of its GPUs")
+@check(
+    "GPU power",
+    "the power limits of its GPUs",
+    says="Power limits below the default: {low}.",
+    good="All power limits are at their default.",
+    advice="Raise it (nvidia-smi -pl), or name the limit with your result.",
+)
 def power(gpus: Sequence[Gpu]) -> Result | None:
     """Whether a power limit is below the default."""
     known = [(gpu, gpu.limit_w, gpu.default_w) for gpu in gpus if gpu.limit_w and gpu.default_w]
@@ -274,32 +304,36 @@ def power(gpus: Sequence[Gpu]) -> Result | None:
         return None
     low = [f"GPU {gpu.index} {limit:.0f} of {default:.0f} W" for gpu, limit, default in known if limit < default]
     numbers = {"lowest_limit_w": min(limit for _, limit, _ in known)}
-    message = f"Power limits below the default: {', '.join(low)}." if low else "All power limits are at their default."
-    return good_if(not low), message, "Raise it (nvidia-smi -pl), or name the limit with your result.", numbers
+    return Result(good_if(not low), numbers, {"low": ", ".join(low)})
 
 
-@check("GPU clocks", "what lowers the clocks of its GPUs")
+@check(
+    "GPU clocks",
+    "what lowers the clocks of its GPUs",
+    says="Clocks are lowered: {lowered}.",
+    advice="Improve the cooling or the power supply until this stops.",
+    cases={"none": ("Nothing lowers the clocks of the GPUs.", "")},
+)
 def clocks(gpus: Sequence[Gpu]) -> Result | None:
     """Whether heat or a fault lowers a clock now. The power limit does so on every GPU that works hard."""
     known = {gpu.index: gpu.reasons & sum(REASONS) for gpu in gpus if gpu.reasons is not None}
     if not known:
         return None
     slowed = {index: named(bits) for index, bits in known.items() if bits}
-    if not slowed:
-        return "good", "Nothing lowers the clocks of the GPUs.", "", {"slowed_gpus": 0}
     texts = [f"GPU {index}: {', '.join(reasons)}" for index, reasons in slowed.items()]
     state = good_if(all(bits in (0, POWER_LIMIT) for bits in known.values()))
-    advice = "Improve the cooling or the power supply until this stops."
-    return state, f"Clocks are lowered: {'; '.join(texts)}.", advice, {"slowed_gpus": len(slowed)}
+    return Result(state, {"slowed_gpus": len(slowed)}, {"lowered": "; ".join(texts)}, case="" if slowed else "none")
 
 
-@check("GPU memory errors")
+@check(
+    "GPU memory errors",
+    says="Uncorrected memory errors: {errors}.",
+    good="No GPU had an uncorrected memory error since its driver was loaded.",
+    advice="Reset the GPU, and have it replaced if errors return (nvidia-smi -q -d ECC,ROW_REMAPPER).",
+)
 def memory_errors(gpus: Sequence[Gpu]) -> Result:
     """Whether the memory of a GPU had errors that it could not correct."""
     wrong = {gpu.index: gpu.memory_errors for gpu in gpus if gpu.memory_errors}
-    numbers = {"uncorrected_memory_errors": sum(wrong.values())}
-    if not wrong:
-        return "good", "No GPU had an uncorrected memory error since its driver was loaded.", "", numbers
     texts = [f"{count} on GPU {index}" for index, count in wrong.items()]
-    advice = "Reset the GPU, and have it replaced if errors return (nvidia-smi -q -d ECC,ROW_REMAPPER)."
-    return "bad", f"Uncorrected memory errors: {', '.join(texts)}.", advice, numbers
+    numbers = {"uncorrected_memory_errors": sum(wrong.values())}
+    return Result("bad" if wrong else "good", numbers, {"errors": ", ".join(texts)})

@@ -49,6 +49,14 @@ SCATTER, DRIFT, RESOLVABLE = (0.05, 0.50), (0.01, 0.10), (0.01, 0.05)
 CALL_S = 0.010  # intended length of a call: long compared with its launch, short compared with disturbances
 MIN_CALL_S, WARM_UP_S = 0.004, 0.5
 SMALLEST, LARGEST, STEP = 256, 16384, 64  # rows
+SILENT = DoctorFinding(
+    "cores granted",
+    "unknown",
+    "A process that only multiplies matrices did not start, died or did not answer within 60 s.",
+    "Look for a limit on processes or files (ulimit -a).",
+)
+ONCE = DoctorFinding("reference kernel", "unknown", "The reference kernel ran at most once.", "Give it more time.")
+NOT_RUN, REPAIR = "The reference kernel did not run: {why}", "Nothing can be measured until it runs."
 
 
 @dataclass(frozen=True)
@@ -151,41 +159,45 @@ def contention(seconds: float = 5.0) -> list[DoctorFinding]:
     try:
         rates = measure_cores(physical_cores(), seconds)
     except Silent:
-        message = "A process that only multiplies matrices did not start, died or did not answer within 60 s."
-        return [
-            DoctorFinding("cores granted", "unknown", message, "Look for a limit on processes or files (ulimit -a).")
-        ]
+        return [SILENT]
     several = rates.alone.shape[1] > 1
     return [granted(rates), *([side_by_side(rates), evenness(rates)] if several else [])]
 
 
-@check("cores granted")
+@check(
+    "cores granted",
+    says="With all {cores} cores at work, the system granted the CPU time of {granted_cores:.2f}.",
+    advice="Others use these cores, or a quota pauses them: see other load and quota.",
+)
 def granted(rates: CoreRates) -> Result:
     """CPU time over wall time, summed over all cores, while one process works on each. Other programs got the rest."""
     count, total = rates.cpu_share.shape[1], float(np.median(rates.cpu_share.sum(axis=1)))
-    message = f"With all {count} cores at work, the system granted the CPU time of {total:.2f}."
-    advice = "Others use these cores, or a quota pauses them: see other load and quota."
-    return graded(1 - total / count, *MISSING), message, advice, {"granted_cores": total, "cores": count}
+    return Result(graded(1 - total / count, *MISSING), {"granted_cores": total, "cores": count})
 
 
-@check("cores side by side")
+@check(
+    "cores side by side",
+    says="With all cores busy, a core runs at {speed} of its speed alone ({rounds} rounds): no program can scale more "
+    "efficiently.",
+    advice="Compare scaling efficiencies with this ceiling; check turbo, hyper-threads and other load.",
+)
 def side_by_side(rates: CoreRates) -> Result:
     share, rounds = worth(rates), len(rates.alone)
-    speed = percent(share, fine=False)  # many cores leave time for few rounds, and few have no interval
-    message = f"With all cores busy, a core runs at {speed} of its speed alone ({rounds} rounds)"
-    advice = "Compare scaling efficiencies with this ceiling; check turbo, hyper-threads and other load."
     numbers = {"core_worth": share.value, "core_worth_lo": share.lo, "core_worth_hi": share.hi, "rounds": rounds}
-    return graded(1 - share.value, *LOSS), f"{message}: no program can scale more efficiently.", advice, numbers
+    # Many cores leave time for few rounds, and few have no interval.
+    return Result(graded(1 - share.value, *LOSS), numbers, {"speed": percent(share, fine=False)})
 
 
-@check("equal cores")
+@check(
+    "equal cores",
+    says="Alone, the slowest core runs at {percent:.0f} % of the speed of the fastest.",
+    advice="Devices on unequal cores wait for the slowest: pin to equal ones (taskset).",
+)
 def evenness(rates: CoreRates) -> Result:
     """The slowest sampled core over the fastest, each alone. Cores of two sizes or a busy neighbour make it small."""
     speed = np.median(rates.alone, axis=0)  # alone, because together the slowest may just share a core
     ratio = float(speed.min() / speed.max())
-    message = f"Alone, the slowest core runs at {100 * ratio:.0f} % of the speed of the fastest."
-    advice = "Devices on unequal cores wait for the slowest: pin to equal ones (taskset)."
-    return graded(1 - ratio, *UNEVEN), message, advice, {"slowest_core_share": ratio}
+    return Result(graded(1 - ratio, *UNEVEN), {"slowest_core_share": ratio}, {"percent": 100 * ratio})
 
 
 def rows_for(seconds_of: Callable[[int], float]) -> int:
@@ -281,8 +293,7 @@ def stability(platform: str, seconds: float, command: Sequence[str] | None = Non
         answer = measure_kernel(platform, seconds, command)
     except (subprocess.SubprocessError, ValueError) as error:
         last = (str(getattr(error, "stderr", None) or "").strip() or str(error)).splitlines()[-1][:300]
-        message = f"The reference kernel did not run: {last}"
-        return [DoctorFinding("reference kernel", "bad", message, "Nothing can be measured until it runs.")]
+        return [DoctorFinding("reference kernel", "bad", NOT_RUN.format(why=last), REPAIR)]
     return kernel_findings(answer)
 
 
@@ -290,47 +301,55 @@ def kernel_findings(answer: dict[str, Any]) -> list[DoctorFinding]:
     """The findings on scatter, drift and resolution. answer: the result of `run_kernel`."""
     began, took = (np.array(answer[key], dtype=float) for key in ("began_s", "took_s"))
     if len(took) < 2:
-        return [
-            DoctorFinding("reference kernel", "unknown", "The reference kernel ran at most once.", "Give it more time.")
-        ]
+        return [ONCE]
     shape = f"{answer['rows']} x {answer['rows']} float32 on {answer['device_kind']}"
     return [scatter(took, shape), drift(took), resolution(block_means(began, took))]
 
 
-@check("reference kernel")
+@check(
+    "reference kernel",
+    says="A matrix product of {shape} takes {ms} ms: CV {cv} %, p99 {kernel_p99_over_median:.2f} x the median "
+    "({kernel_calls} calls).",
+    advice="Single times scatter: trust medians over many rounds, and look at other load.",
+)
 def scatter(took: np.ndarray, shape: str) -> Result:
     """CV of single calls (standard deviation over mean), and p99 over the median."""
     median, cv = float(np.median(took)), float(took.std(ddof=1) / took.mean())
     tail = float(np.quantile(took, 0.99)) / median
-    message = f"A matrix product of {shape} takes {digits(1e3 * median)} ms: CV {digits(100 * cv, 2)} %, "
-    message += f"p99 {tail:.2f} x the median ({len(took)} calls)."
     numbers = {"kernel_s": median, "kernel_cv": cv, "kernel_p99_over_median": tail, "kernel_calls": len(took)}
-    advice = "Single times scatter: trust medians over many rounds, and look at other load."
-    return graded(cv, *SCATTER), message, advice, numbers
+    facts = {"shape": shape, "ms": digits(1e3 * median), "cv": digits(100 * cv, 2)}
+    return Result(graded(cv, *SCATTER), numbers, facts)
 
 
-@check("drift")
+@check(
+    "drift",
+    says="From its first to its second half the kernel became {percent} % {direction}.",
+    advice="The machine changes while it works (heat, other load): give runs more rounds.",
+)
 def drift(took: np.ndarray) -> Result:
     """The median of the second half of the calls over the median of the first half, minus 1."""
     half = len(took) // 2
     change = float(np.median(took[half:]) / np.median(took[:half]) - 1)
-    direction = "slower" if change > 0 else "faster"
-    message = f"From its first to its second half the kernel became {digits(100 * abs(change), 2)} % {direction}."
-    advice = "The machine changes while it works (heat, other load): give runs more rounds."
-    return graded(abs(change), *DRIFT), message, advice, {"kernel_drift": change}
+    facts = {"percent": digits(100 * abs(change), 2), "direction": "slower" if change > 0 else "faster"}
+    return Result(graded(abs(change), *DRIFT), {"kernel_drift": change}, facts)
 
 
-@check("resolution", "enough to estimate its resolution: the kernel needs more time")
+@check(
+    "resolution",
+    "enough to estimate its resolution: the kernel needs more time",
+    says="In a minute, this machine can distinguish two programs that differ by {percent} % [{low}, {high}] "
+    "(95 % confidence, 80 % power).",
+    advice="Half the difference needs four times the time.",
+)
 def resolution(blocks: np.ndarray) -> Result | None:
     delta = resolvable(blocks)
     if not delta.known:
         return None
-    percent, low, high = (f"{100 * value:.2g}" for value in (delta.value, delta.lo, delta.hi))
-    message = f"In a minute, this machine can distinguish two arms that differ by {percent} % [{low}, {high}] "
-    message += "(95 % confidence, 80 % power)."
+    names = {"percent": delta.value, "low": delta.lo, "high": delta.hi}
     numbers = {"resolvable": delta.value, "resolvable_lo": delta.lo, "resolvable_hi": delta.hi, "blocks": len(blocks)}
     numbers |= {"block_autocorrelation": autocorrelation(blocks)}
-    return graded(delta.value, *RESOLVABLE), message, "Half the difference needs four times the time.", numbers
+    facts = {name: f"{100 * value:.2g}" for name, value in names.items()}
+    return Result(graded(delta.value, *RESOLVABLE), numbers, facts)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from jaxbench.command_form import with_extra
+from jaxbench.digits import counted
 from jaxbench.errors import UserError
 from jaxbench.features.doctor.finding import DoctorFinding, Result, State, check, good_if, graded, number, read, worst
 from jaxbench.machine import cores, cpu_quota, manifest
@@ -44,6 +45,13 @@ TIMER_S = (1e-6, 1e-4)  # (good up to, bad above): the shortest timed blocks las
 _HIDING = ("JAX_PLATFORMS", *(f"{maker}_VISIBLE_DEVICES" for maker in ("CUDA", "ROCR", "HIP", "TPU")))
 # The oldest major version of NVIDIA's driver that each plug-in supports (JAX installation guide).
 DRIVERS = {"cuda13": 580, "cuda12": 525}
+# What to do where JAX sees too few NVIDIA GPUs.
+_CUDA = {
+    "no driver": "Install NVIDIA's driver, {oldest} or newer, then: {install}.",
+    "old": "Update NVIDIA's driver ({driver}) to {oldest} or newer, then: {install}.",
+    "plug-in": "Install the plug-in for driver {driver}: {install}.",
+    "ask": "Run JAX_PLATFORMS=cuda python -c 'import jax; jax.devices()' in a shell: its error says why.",
+}
 _EXTRA = re.compile(r'(extra == "(tpu|cuda1\d|rocm\d+-local)")?')  # the markers of the jax requirements to check
 
 
@@ -76,7 +84,12 @@ def other_load(
     return [others(before, after, wall_s, allowed or affinity()), steal(before, after, wall_s, boot_s)]
 
 
-@check("other load", "other load")
+@check(
+    "other load",
+    "other load",
+    says="Other programs keep {busy_cpus:.2f} of {cpus} CPUs busy, {here:.2f} of our {ours}.",
+    advice="Stop other programs (see top), which cause scatter and drift.",
+)
 def others(before: Times, after: Times, wall_s: float, allowed: set[int] | None, own_s: float = 0.0) -> Result | None:
     """The CPU time used between two readings, minus `own_s`: the seconds that doctor's own processes used.
 
@@ -89,22 +102,26 @@ def others(before: Times, after: Times, wall_s: float, allowed: set[int] | None,
         return None
     total, here = (max(0.0, sum(seconds) - own_s) / wall_s for seconds in (busy_s.values(), ours))
     numbers = {"busy_cpus": total, "busy_share": total / len(busy_s), "our_busy_share": here / len(ours)}
-    message = f"Other programs keep {total:.2f} of {len(busy_s)} CPUs busy, {here:.2f} of our {len(ours)}."
     state = worst([graded(here / len(ours), *OTHERS), good_if(total / len(busy_s) <= OTHERS[0])])
-    return state, message, "Stop other programs (see top), which cause scatter and drift.", numbers
+    return Result(state, numbers, {"cpus": len(busy_s), "here": here, "ours": len(ours)})
 
 
-@check("steal", "what a hypervisor takes")
+@check(
+    "steal",
+    "what a hypervisor takes",
+    says="The hypervisor takes {now:.1f} % of CPU time now, {ever:.2f} % since boot.",
+    advice="Neighbours on the host compete: use a dedicated host.",
+)
 def steal(before: Times, after: Times, wall_s: float, boot_s: float) -> Result | None:
     """The stolen share now and since boot, because a neighbour on the host may pause during the watched second."""
     if not any(time.steal_s for time in after.values()):  # a hypervisor that reports steal has taken some since boot
         return None
     taken, since_boot = ([times[cpu].steal_s for cpu in after if cpu in times] for times in (before, after))
     now, ever = (sum(since_boot) - sum(taken)) / wall_s / len(after), sum(since_boot) / boot_s / len(after)
-    message = f"The hypervisor takes {100 * now:.1f} % of CPU time now, {100 * ever:.2f} % since boot."
-    advice = "Neighbours on the host compete: use a dedicated host."
     numbers = {"steal_share": now, "steal_share_since_boot": ever}
-    return worst(graded(share, *STEAL) for share in (now, ever)), message, advice, numbers
+    return Result(
+        worst(graded(share, *STEAL) for share in (now, ever)), numbers, {"now": 100 * now, "ever": 100 * ever}
+    )
 
 
 def processor(root: Path = ROOT, allowed: set[int] | None = None) -> list[DoctorFinding]:
@@ -113,7 +130,13 @@ def processor(root: Path = ROOT, allowed: set[int] | None = None) -> list[Doctor
     return [visible(root, allowed), quota(root, allowed), clock(root, allowed)]
 
 
-@check("cores", "which CPUs this process may use, so it cannot be pinned: expect more noise")
+@check(
+    "cores",
+    "which CPUs this process may use, so it cannot be pinned: expect more noise",
+    says="This process may use {physical_cores} physical core{several} ({allowed_cpus} of {cpus} logical CPUs by its "
+    "affinity mask){shared}.",
+    advice="Grant more, and whole cores (docker --cpuset-cpus, taskset, srun -c): one core shows no scaling.",
+)
 def visible(root: Path, allowed: set[int] | None) -> Result | None:
     """How many physical cores this process may use, and whether CPUs outside its affinity mask share them."""
     if allowed is None:
@@ -122,29 +145,37 @@ def visible(root: Path, allowed: set[int] | None) -> Result | None:
     total = len(list(cpus(root).glob("cpu[0-9]*/topology"))) or os.cpu_count() or 1
     siblings = {cores.siblings(cpu, cpus(root)) for cpu in allowed}
     physical, outside = len(siblings), len(frozenset().union(*siblings) - allowed)
-    message = f"This process may use {physical} physical core{'s' * (physical > 1)} ({len(allowed)} of {total} logical "
-    message += f"CPUs by its affinity mask){f', and {outside} others share a core with ours' * bool(outside)}."
-    advice = "Grant more, and whole cores (docker --cpuset-cpus, taskset, srun -c): one core shows no scaling."
     numbers = {"cpus": total, "allowed_cpus": len(allowed), "physical_cores": physical, "outside_cpus": outside}
-    return good_if(physical > 1 and not outside), message, advice, numbers
+    shared = f", and {outside} others share a core with ours" if outside else ""
+    return Result(good_if(physical > 1 and not outside), numbers, {"several": "s" * (physical > 1), "shared": shared})
 
 
-@check("quota", "a CPU quota: it has no control groups")
+@check(
+    "quota",
+    "a CPU quota: it has no control groups",
+    says="The container may use the CPU time of {cores}{paused}.",
+    advice="A quota pauses all cores together: grant whole cores (docker --cpuset-cpus) instead of --cpus.",
+    cases={"none": ("No CPU quota is visible from here.", "")},
+)
 def quota(root: Path, allowed: set[int] | None) -> Result | None:
     """The container's CPU quota. Once it is used up, every process pauses for the rest of the period (100 ms)."""
     cgroup = root / "sys" / "fs" / "cgroup"
     found = cpu_quota.read(cgroup, root / "proc" / "self" / "cgroup")
     if found is None:
-        return ("good", "No CPU quota is visible from here.", "", {}) if cgroup.is_dir() else None
+        return Result("good", {}, case="none") if cgroup.is_dir() else None
     limit, share = found.cores, found.throttled_share
-    message = f"The container may use the CPU time of {limit:g} cores"
-    message += "." if share is None else f", and was paused in {100 * share:.1f} % of its periods."
-    advice = "A quota pauses all cores together: grant whole cores (docker --cpuset-cpus) instead of --cpus."
+    paused = "" if share is None else f", and was paused in {100 * share:.1f} % of its periods"
     state = good_if(share is not None and share <= THROTTLED_GOOD and limit >= len(allowed or ()))
-    return state, message, advice, {"quota_cores": limit, **({} if share is None else {"throttled_share": share})}
+    numbers = {"quota_cores": limit, **({} if share is None else {"throttled_share": share})}
+    return Result(state, numbers, {"paused": paused, "cores": counted(limit, "core")})
 
 
-@check("clock", "the clock of its cores (usual in virtual machines)")
+@check(
+    "clock",
+    "the clock of its cores (usual in virtual machines)",
+    says="Clock: {parts}.",
+    advice=f"Fix the clock: cpupower frequency-set -g performance, no turbo ({', '.join(TURBO_ON)}), cooling.",
+)
 def clock(root: Path, allowed: set[int] | None) -> Result | None:
     """The governor, turbo, and the clock of the fastest core right after work. With turbo, one busy core has a higher
     clock than many busy cores, so the base of a scaling curve is too fast."""
@@ -158,10 +189,9 @@ def clock(root: Path, allowed: set[int] | None) -> Result | None:
     if now and top:
         speed = f"a working core runs at {now / 1e6:.2f} of at most {top / 1e6:.2f} GHz"
         parts.append((now >= SLOW * min(top, cap or top), speed))
-    advice = f"Fix the clock: cpupower frequency-set -g performance, no turbo ({', '.join(TURBO_ON)}), cooling."
     numbers = {"clock_hz": 1e3 * now, "max_clock_hz": 1e3 * top, "cap_hz": 1e3 * cap} if now and top else {}
-    message = f"Clock: {', '.join(text for _, text in parts)}."
-    return (good_if(all(good for good, _ in parts)), message, advice, numbers) if parts else None
+    facts = {"parts": ", ".join(text for _, text in parts)}
+    return Result(good_if(all(good for good, _ in parts)), numbers, facts) if parts else None
 
 
 def throttles(root: Path = ROOT) -> int | None:
@@ -170,15 +200,18 @@ def throttles(root: Path = ROOT) -> int | None:
     return sum(count or 0 for count in counts) if counts else None
 
 
-@check("heat", "how often heat slows it")
+@check(
+    "heat",
+    "how often heat slows it",
+    says="Heat slowed the cores {throttles} times during this examination, {throttles_since_boot} times since boot.",
+    advice="Improve the cooling, or lower the clock until this stops.",
+)
 def heat(before: int | None, after: int | None) -> Result | None:
     """Whether heat slowed the machine during the examination."""
     if before is None or after is None:
         return None
-    message = f"Heat slowed the cores {after - before} times during this examination, {after} times since boot."
     state: State = "bad" if after > before else good_if(not after)
-    numbers = {"throttles": after - before, "throttles_since_boot": after}
-    return state, message, "Improve the cooling, or lower the clock until this stops.", numbers
+    return Result(state, {"throttles": after - before, "throttles_since_boot": after})
 
 
 def resources(folder: Path, root: Path = ROOT) -> list[DoctorFinding]:
@@ -198,7 +231,12 @@ def container(root: Path) -> tuple[int, int] | None:
     return None
 
 
-@check("memory", "how much memory is free")
+@check(
+    "memory",
+    "how much memory is free",
+    says="{free:.1f} of {total:.1f} GB of {owner} are available, {swapped:.1f} are swapped out.",
+    advice="Free memory, or use small models and batches (--preset=smoke): each worker process needs half a GB.",
+)
 def memory(root: Path) -> Result | None:
     """The available memory (the kernel's estimate, or less in a container), and how much is swapped out."""
     lines = (line.split() for line in read(root / "proc" / "meminfo").splitlines())
@@ -211,20 +249,25 @@ def memory(root: Path) -> Result | None:
     if limit is not None and limit[0] < total:
         # A full container kills a process although the machine has memory.
         total, free, owner = limit[0], min(free, max(0, limit[0] - limit[1])), "the container's memory"
-    message = f"{free / 1e9:.1f} of {total / 1e9:.1f} GB of {owner} are available, {swapped / 1e9:.1f} are swapped out."
-    advice = "Free memory, or use small models and batches (--preset=smoke): each worker process needs half a GB."
     numbers = {"memory_bytes": total, "available_memory_bytes": free, "swap_used_bytes": swapped}
-    return worst([state, graded(free, *MEMORY_BYTES)]), message, advice, numbers
+    facts = {"free": free / 1e9, "total": total / 1e9, "owner": owner, "swapped": swapped / 1e9}
+    return Result(worst([state, graded(free, *MEMORY_BYTES)]), numbers, facts)
 
 
-@check("disk")
+@check(
+    "disk",
+    says="{free:.1f} GB are free where results are written.",
+    advice="Free disk space: a run writes up to 100 MB, and a training its checkpoints.",
+)
 def room(free: int) -> Result:
-    message = f"{free / 1e9:.1f} GB are free where results are written."
-    advice = "Free disk space: a run writes up to 100 MB, and a training its checkpoints."
-    return graded(free, *DISK_BYTES), message, advice, {"free_bytes": float(free)}
+    return Result(graded(free, *DISK_BYTES), {"free_bytes": float(free)}, {"free": free / 1e9})
 
 
-@check("timer")
+@check(
+    "timer",
+    says="The clock{source} moves in steps of {step:.0f} ns, and a reading costs {cost:.0f} ns.",
+    advice="Choose another clock source (clocksource=tsc if the processor has a stable one), or longer blocks.",
+)
 def timer(readings: np.ndarray, root: Path = ROOT) -> Result:
     """The clock's smallest nonzero step, and the cost of a reading: the median difference of consecutive readings.
 
@@ -233,10 +276,8 @@ def timer(readings: np.ndarray, root: Path = ROOT) -> Result:
     steps = np.diff(readings)
     step, cost = float(steps[steps > 0].min()), float(np.median(steps))
     source = read(root / "sys" / "devices" / "system" / "clocksource" / "clocksource0" / "current_clocksource")
-    message = f"The clock{f' ({source})' if source else ''} moves in steps of {1e9 * step:.0f} ns, "
-    message += f"and a reading costs {1e9 * cost:.0f} ns."
-    advice = "Choose another clock source (clocksource=tsc if the processor has a stable one), or longer blocks."
-    return graded(max(step, cost), *TIMER_S), message, advice, {"timer_step_s": step, "timer_reading_s": cost}
+    facts = {"source": f" ({source})" if source else "", "step": 1e9 * step, "cost": 1e9 * cost}
+    return Result(graded(max(step, cost), *TIMER_S), {"timer_step_s": step, "timer_reading_s": cost}, facts)
 
 
 @dataclass(frozen=True)
@@ -297,14 +338,25 @@ def software(
     return [*findings, *([accelerators(host, facts["platform"], facts["devices"], packages)] if facts else [])]
 
 
-@check("versions", "the requirements of jax")
+@check(
+    "versions",
+    "the requirements of jax",
+    says="jax {jax} is incompatible: {wrong}.",
+    good="jax {jax} and jaxlib {jaxlib} are compatible.",
+    advice="Install {right}.",
+    cases={
+        "missing": (
+            "{missing} not installed.",
+            "Install the project again, in a new environment (make list VENV=a-new-folder, in a clone).",
+        )
+    },
+)
 def versions(packages: Mapping[str, str], lines: Iterable[str] | None = None) -> Result | None:
     """Compares the installed packages with the requirements of jax. lines: those requirements; by default those of the
     installed jax. An incompatible jaxlib fails on import, and jax skips an incompatible plug-in with a warning."""
     missing = [name for name in ("jax", "jaxlib") if packages.get(name, "not installed") == "not installed"]
     if missing:
-        advice = "Install the project again, in a new environment (make list VENV=a-new-folder, in a clone)."
-        return "bad", f"{' and '.join(missing)} not installed.", advice, {}
+        return Result("bad", {}, {"missing": " and ".join(missing)}, case="missing")
     requirements = [Requirement(line) for line in (metadata.requires("jax") or [] if lines is None else lines)]
     wrong = {
         f"{each.name} is {packages[each.name]}": f"'{each.name}{each.specifier}'"
@@ -313,24 +365,34 @@ def versions(packages: Mapping[str, str], lines: Iterable[str] | None = None) ->
         and _EXTRA.fullmatch(str(each.marker or ""))
         and not each.specifier.contains(packages[each.name], prereleases=True)
     }
-    if not requirements or wrong:  # without requirements nothing was compared
-        advice = f"Install {' '.join(wrong.values())}."
-        return ("bad", f"jax {packages['jax']} is incompatible: {', '.join(wrong)}.", advice, {}) if wrong else None
-    return "good", f"jax {packages['jax']} and jaxlib {packages['jaxlib']} are compatible.", "", {}
+    if not requirements:  # nothing was compared
+        return None
+    facts = {"jax": packages["jax"], "jaxlib": packages["jaxlib"], "wrong": ", ".join(wrong)}
+    return Result("bad" if wrong else "good", {}, {**facts, "right": " ".join(wrong.values())})
 
 
-@check("NVIDIA driver")
+@check(
+    "NVIDIA driver",
+    says="NVIDIA's driver is {version}; the plug-in {extra} needs {oldest} or newer.",
+    good="NVIDIA's driver is {version}.",
+    advice="{update}",
+    cases={
+        "none": (
+            "This machine has an NVIDIA GPU but no loaded driver.",
+            f"Install {DRIVERS['cuda13']} or newer.",
+        )
+    },
+)
 def driver(host: Host, packages: Mapping[str, str]) -> Result:
     """Whether NVIDIA's driver is loaded, and new enough for the installed plug-in."""
     if not host.nvidia_driver:
-        advice = f"Install {DRIVERS['cuda13']} or newer."
-        return "doubtful", "This machine has an NVIDIA GPU but no loaded driver.", advice, {}
-    usable, message = extra_for(host.nvidia_driver), f"NVIDIA's driver is {host.nvidia_driver}"
+        return Result("doubtful", {}, case="none")
+    usable, facts = extra_for(host.nvidia_driver), {"version": host.nvidia_driver}
     for extra, oldest in DRIVERS.items():
         if f"jax-{extra}-plugin" in packages and Version(host.nvidia_driver).major < oldest:
-            advice = f"Update the driver, or install for it: {with_extra(usable)}." if usable else "Update the driver."
-            return "bad", f"{message}; the plug-in {extra} needs {oldest} or newer.", advice, {}
-    return "good", f"{message}.", "", {}
+            update = f"Update the driver, or install for it: {with_extra(usable)}." if usable else "Update the driver."
+            return Result("bad", {}, {**facts, "extra": extra, "oldest": oldest, "update": update})
+    return Result("good", {}, facts)
 
 
 def extra_for(version: str) -> str:
@@ -338,7 +400,12 @@ def extra_for(version: str) -> str:
     return next((extra for extra, oldest in DRIVERS.items() if Version(version).major >= oldest), "")
 
 
-@check("accelerators")
+@check(
+    "accelerators",
+    says="This machine has {names}, but JAX sees {seen}.",
+    good="JAX sees every accelerator of this machine.",
+    advice="{advice}",
+)
 def accelerators(
     host: Host, platform: str, devices: int, packages: Mapping[str, str], environment: Mapping[str, str] = os.environ
 ) -> Result:
@@ -354,20 +421,21 @@ def accelerators(
         advice = held if "libtpu" in packages else f"Install libtpu: {with_extra('tpu')}."
         missing.append((f"{host.tpu} TPU chips", advice))
     if not missing:
-        return "good", "JAX sees every accelerator of this machine.", "", {}
+        return Result("good", {})
     hidden = [f"{key}={environment[key]!r}" for key in _HIDING if key in environment]
     advice = f"{' and '.join(hidden)} may hide it: unset." if hidden else missing[0][1]
     names = " and ".join(name for name, _ in missing)
-    message = f"This machine has {names}, but JAX sees {devices if platform != 'cpu' else 'none'}."
-    return "doubtful", message, advice, {"shown": host.nvidia + host.amd + host.tpu}
+    facts = {"names": names, "seen": devices if platform != "cpu" else "none", "advice": advice}
+    return Result("doubtful", {"shown": host.nvidia + host.amd + host.tpu}, facts)
 
 
 def _cuda_advice(host: Host, packages: Mapping[str, str]) -> str:
+    extra, case = extra_for(host.nvidia_driver) if host.nvidia_driver else "cuda13", "plug-in"
     if not host.nvidia_driver:
-        return f"Install NVIDIA's driver, {DRIVERS['cuda13']} or newer, then: {with_extra('cuda13')}."
-    extra, oldest = extra_for(host.nvidia_driver), min(DRIVERS.values())
-    if not extra:
-        return f"Update NVIDIA's driver ({host.nvidia_driver}) to {oldest} or newer, then: {with_extra('cuda12')}."
-    if not any(name.startswith("jax-cuda") for name in packages):
-        return f"Install the plug-in for driver {host.nvidia_driver}: {with_extra(extra)}."
-    return "Run JAX_PLATFORMS=cuda python -c 'import jax; jax.devices()' in a shell: its error says why."
+        case = "no driver"
+    elif not extra:
+        extra, case = "cuda12", "old"
+    elif any(name.startswith("jax-cuda") for name in packages):
+        case = "ask"
+    facts = {"driver": host.nvidia_driver, "oldest": DRIVERS[extra], "install": with_extra(extra)}
+    return _CUDA[case].format(**facts)

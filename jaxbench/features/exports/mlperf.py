@@ -29,12 +29,14 @@ def logs(source: Source) -> dict[str, str]:
 
 
 def _line(time_ms: float, event: str, key: str, value: Value = None, **metadata: Value) -> str:
+    """One line of MLPerf's log."""
     about = {"file": "jaxbench", "lineno": 0, **metadata}  # the keys that MLPerf's own logger always writes
     document = {"namespace": "", "time_ms": round(time_ms), "event_type": event, "key": key, "value": value}
     return f"{TOKEN} {json.dumps({**document, 'metadata': about}, allow_nan=False)}"
 
 
 def _lines(source: Source, folder: Path) -> Iterator[str]:
+    """The log of a training that has an evaluation. Raises UserError without one."""
     starts, curve = trainings.read_ledger(folder), trainings.read_curve(folder)
     if not starts or not curve.rows:
         raise UserError(f"the training '{folder}' has no evaluation yet, so it has no log: let it go on.")

@@ -14,6 +14,7 @@ from typing import TypedDict
 
 from jaxbench.analysis.run_rows import Row
 from jaxbench.core.store import RunFolder
+from jaxbench.digits import counted
 from jaxbench.errors import UserError
 from jaxbench.features.comparison import page as comparison_page
 from jaxbench.features.comparison.comparison import Comparison, Reached
@@ -97,17 +98,17 @@ class RunSource(Source):
         return markdown.document(report.title, report.headlines, report.brief() or report.table(), sections)
 
     def measures(self) -> list[Measure]:
-        return [measure for row in self._rows() for measure in _of_row(row)]
+        return [measure for row in self._standing_rows() for measure in _of_row(row)]
 
     def samples(self) -> list[Samples]:
         found = []
-        for row in self._rows():
+        for row in self._standing_rows():
             times = tuple(block / each.steps for each in row.point.rounds for block in each.block_s)
             steps = min(each.steps for each in row.point.rounds)
-            found.append(Samples(point=row.point.point, devices=row.point.devices, step_s=times, steps=steps))
+            found.append(Samples(point=row.point_id, devices=row.point.devices, step_s=times, steps=steps))
         return found
 
-    def _rows(self) -> list[Row]:
+    def _standing_rows(self) -> list[Row]:
         return [row for row in self.report.rows if stands(row)]
 
 
@@ -190,19 +191,19 @@ class TargetsSource(Source):
         )
 
     def measures(self) -> list[Measure]:
-        places = [place for curve in analysis.curves(self.trained) for place in curve.places if not place.censored]
-        return [measure for place in places for measure in _of_place(place)]
+        groups = [group for curve in analysis.curves(self.trained) for group in curve.groups if not group.censored]
+        return [measure for group in groups for measure in _of_group(group)]
 
     def trainings(self) -> list[Path]:
         names = dict.fromkeys(one.folder for one in self.trained)
         return [self.origin / TRAININGS / name for name in names]
 
 
-def _of_place(place: SeedGroup) -> Iterator[Measure]:
-    point = f"{place.model}/{place.rule}/batch{place.batch}/{place.devices}"
-    for quantity, value in ((TARGET_S, place.seconds), (TARGET_STEPS, place.steps)):
+def _of_group(group: SeedGroup) -> Iterator[Measure]:
+    point = f"{group.model}/{group.rule}/batch{group.batch}/{group.devices}"
+    for quantity, value in ((TARGET_S, group.seconds), (TARGET_STEPS, group.steps)):
         if value.known:
-            yield Measure(point=point, devices=place.devices, quantity=quantity, value=value)
+            yield Measure(point=point, devices=group.devices, quantity=quantity, value=value)
 
 
 class TrainingSource(Source):
@@ -217,7 +218,7 @@ class TrainingSource(Source):
     def summary(self) -> str:
         curve, row = self.curve, self.curve.at_target()
         aim = f"{curve.metric} {curve.target:g}"
-        said = f"The target ({aim}) was not reached in {curve.rows[-1]['step'] if curve.rows else 0} steps."
+        said = f"The target ({aim}) was not reached in {counted(curve.rows[-1]['step'] if curve.rows else 0, 'step')}."
         if row is not None:
             said = f"The target ({aim}) was reached at step {row['step']}, after {row['elapsed_s']:.1f} s."
         return markdown.document(f"{self.experiment}: training", [said], None, [])

@@ -33,11 +33,11 @@ def bmf(source: Source) -> str:
         metric = {"value": scale * value.value}
         if value.has_interval:
             metric |= {"lower_value": scale * value.lo, "upper_value": scale * value.hi}
-        found.setdefault(_name(source, each)[:LONGEST_NAME], {})[each.quantity.measure] = metric
+        found.setdefault(_benchmark_name(source, each)[:LONGEST_NAME], {})[each.quantity.measure] = metric
     return json.dumps(found, indent=2, allow_nan=False) + "\n"
 
 
-def _name(source: Source, each: Measure | Samples) -> str:
+def _benchmark_name(source: Source, each: Measure | Samples) -> str:
     return f"{source.experiment}/{each.point}"
 
 
@@ -64,10 +64,11 @@ def pytest_benchmark(source: Source) -> str:
 
 
 def _benchmark(source: Source, each: Samples) -> dict[str, object]:
+    """The samples of a point as pytest-benchmark writes them."""
     return {
         "group": source.experiment,
         "name": each.point,
-        "fullname": _name(source, each),
+        "fullname": _benchmark_name(source, each),
         "params": None,
         "param": None,
         "extra_info": {"devices": each.devices, "jaxbench": __version__},
@@ -140,11 +141,12 @@ def openmetrics(source: Source) -> str:
 
 
 def _labels(source: Source, each: Measure) -> str:
+    """The labels of a measure in the text format of Prometheus."""
     known = {"experiment": source.experiment, "point": each.point}
     if each.devices is not None:
         known["devices"] = str(each.devices)
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in known.items()) + "}"
+    return "{" + ",".join(f'{name}="{_escape_label(value)}"' for name, value in known.items()) + "}"
 
 
-def _escaped(text: str) -> str:
+def _escape_label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -27,6 +27,7 @@ def log(source: Source, to: str, project: str) -> None:
 
 
 def _config(source: Source) -> dict[str, object]:
+    """Settings and software of a run, as a tracker's config."""
     about = software(source.manifest)
     return {**settings(source), **{f"measured.{name}": value for name, value in about.items()}}
 

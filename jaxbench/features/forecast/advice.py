@@ -14,16 +14,18 @@ import datetime
 import itertools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from jaxbench.catalog import hardware, power_share
+from jaxbench.catalog import hardware
 from jaxbench.digits import digits
 from jaxbench.errors import UserError, did_you_mean, present
 from jaxbench.features.forecast.forecasts import AT_BEST, ESTIMATED, ForecastRecord
+from jaxbench.features.forecast.power import PowerShare
 from jaxbench.records import reading
 
 HOUR_S, DAY_S = 3600.0, 86400.0
@@ -84,6 +86,7 @@ def read_prices(path: Path | None = None) -> list[Price]:
 
 
 def _price(where: str, row: dict[str, str]) -> Price:
+    """A price from a line of the file. where: file and line. Raises UserError for a bad field."""
     row = {name: text.strip() for name, text in row.items()}
     if row["device"] not in hardware.names():
         raise UserError(
@@ -107,17 +110,17 @@ def _price(where: str, row: dict[str, str]) -> Price:
     return Price(
         device=row["device"],
         provider=row["provider"],
-        per_device_hour=_positive(where, "price", row["price"]),
+        per_device_hour=_positive_number(where, "price", row["price"]),
         kind=kind,
-        most=int(_positive(where, "most", most)) if most else None,
+        most=int(_positive_number(where, "most", most)) if most else None,
         currency=unit[1],
         date=date,
         source=row["source"],
-        watts=_positive(where, "watts", row["watts"]) if row["watts"] else None,
+        watts=_positive_number(where, "watts", row["watts"]) if row["watts"] else None,
     )
 
 
-def _positive(where: str, name: str, text: str) -> float:
+def _positive_number(where: str, name: str, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -139,12 +142,78 @@ class TrainingBudget:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Offer:
+    """A row of advise.json and advise.csv: a candidate in numbers. Units are in the names; money is in `currency`.
+
+    sort_s, sort_cost: as `Candidate.at`. frontier, best: whether it is in these lists.
+    """
+
+    name: str
+    target: str
+    device: str
+    devices: int
+    provider: str
+    kind: str
+    strategy: str
+    arm: str
+    global_batch: int
+    steps: int
+    basis: str
+    grade: str
+    attention: str = ""
+    peak_bytes: int | None
+    memory_bytes: int | None
+    low_s: float | None
+    high_s: float | None
+    meets_deadline: str
+    low_cost: float | None
+    high_cost: float | None
+    currency: str
+    low_joules: float | None
+    high_joules: float | None
+    most_examples_per_money: float | None
+    least_examples_per_money: float | None
+    sort_s: float
+    sort_cost: float
+    price_per_device_hour: float
+    price_date: str
+    price_is_old: bool
+    price_source: str
+    watts: float | None
+    frontier: bool
+    best: bool
+    drawn: float = PowerShare().value  # the share of `watts` at which energy is counted, and where it is from
+    drawn_source: str = PowerShare().source
+
+    @property
+    def offer(self) -> str:
+        """The provider and the kind of its price: "RunPod, spot"."""
+        return f"{self.provider}, {self.kind}"
+
+    @property
+    def way(self) -> str:
+        """The strategy and the arm."""
+        return " ".join(filter(None, (self.strategy, self.arm)))
+
+    @property
+    def estimated(self) -> bool:
+        """Whether its numbers are ranges; else they are bounds."""
+        return self.grade == ESTIMATED
+
+    @property
+    def family(self) -> tuple[str, ...]:
+        """What candidates that differ in their devices have in common."""
+        return self.device, self.provider, self.kind, self.strategy, self.arm, self.grade
+
+
+@dataclass(frozen=True, kw_only=True)
 class Candidate:
     """One forecast at one price, for one job. The forecast fits into memory and has a time."""
 
     forecast: ForecastRecord
     price: Price
     job: TrainingBudget
+    share: PowerShare = PowerShare()
 
     @property
     def name(self) -> str:
@@ -163,14 +232,14 @@ class Candidate:
 
     @property
     def cost(self) -> Band:
-        return self._times(self.forecast.devices * self.price.per_device_hour / HOUR_S)
+        return self._seconds_times(self.forecast.devices * self.price.per_device_hour / HOUR_S)
 
     @property
     def joules(self) -> Band | None:
-        """The energy at the share of the devices' maximum power that trainings draw; None: that is not published."""
+        """The energy at a measured or published share of the devices' maximum power; None: that is not published."""
         if self.price.watts is None:
             return None
-        return self._times(self.forecast.devices * power_share.TRAINING * self.price.watts)
+        return self._seconds_times(self.forecast.devices * self.share.value * self.price.watts)
 
     @property
     def examples_per_money(self) -> Band:
@@ -196,15 +265,20 @@ class Candidate:
         # The slow end, so that a wide band is no advantage.
         return (low_s if high_s is None else high_s), (low if high is None else high)
 
-    def _times(self, rate: float) -> Band:
+    def _seconds_times(self, rate: float) -> Band:
         low, high = self.seconds
         return low * rate, None if high is None else high * rate
 
 
-def candidates(forecasts: Iterable[ForecastRecord], prices: Sequence[Price], job: TrainingBudget) -> list[Candidate]:
-    """Every forecast that fits and has a time, at each of the prices."""
+def candidates(
+    forecasts: Iterable[ForecastRecord],
+    prices: Sequence[Price],
+    job: TrainingBudget,
+    shares: Mapping[str, PowerShare] = MappingProxyType({}),
+) -> list[Candidate]:
+    """Every forecast that fits and has a time, at each of the prices. shares: measured ones, by device."""
     return [
-        Candidate(forecast=each, price=price, job=job)
+        Candidate(forecast=each, price=price, job=job, share=shares.get(price.device, PowerShare()))
         for each in forecasts
         for price in prices
         if each.low_s is not None and each.fits and each.devices <= (price.most or each.devices)
@@ -255,54 +329,56 @@ def _fewest(family: Sequence[Candidate]) -> Candidate:
     return min(near, key=lambda each: (each.forecast.devices, each.at[1]))
 
 
-def lines(options: Sequence[Candidate], today: datetime.date) -> list[dict[str, Any]]:
-    """The candidates of advise.json and advise.csv, in their order. Units are in the names; money is in `currency`.
-
-    sort_s, sort_cost: the seconds and cost for sorting and drawing. frontier, best: whether it is in these lists.
-    """
+def lines(options: Sequence[Candidate], today: datetime.date) -> list[Offer]:
+    """The rows of the candidates, in their order."""
     on_frontier = {id(each) for grade in GRADES for each in frontier(options, grade)}
     first = {id(each) for each in best(options)}
-    return [{**_line(each, today), "frontier": id(each) in on_frontier, "best": id(each) in first} for each in options]
+    return [_line(each, today, frontier=id(each) in on_frontier, best=id(each) in first) for each in options]
 
 
-def _line(each: Candidate, today: datetime.date) -> dict[str, Any]:
+def _line(each: Candidate, today: datetime.date, *, frontier: bool, best: bool) -> Offer:
+    """The candidate as a row of the tables. today: for the age of its price."""
     of, price = each.forecast, each.price
     (low_s, high_s), (cost, cost_high), (joules, joules_high) = each.seconds, each.cost, each.joules or (None, None)
     most, least = each.examples_per_money
-    return {
-        "name": each.name,
-        "target": of.target,
-        "device": price.device,
-        "devices": of.devices,
-        "provider": price.provider,
-        "kind": price.kind,
-        "strategy": of.strategy,
-        "arm": of.arm,
-        "global_batch": of.global_batch,
-        "steps": each.steps,
-        "basis": of.basis,
-        "grade": of.grade,
-        "attention": of.attention,
-        "peak_bytes": of.peak_bytes,
-        "memory_bytes": of.memory_bytes,
-        "low_s": low_s,
-        "high_s": high_s,
-        "meets_deadline": each.meets,
-        "low_cost": cost,
-        "high_cost": cost_high,
-        "currency": price.currency,
-        "low_joules": joules,
-        "high_joules": joules_high,
-        "most_examples_per_money": most,
-        "least_examples_per_money": least,
-        "sort_s": each.at[0],
-        "sort_cost": each.at[1],
-        "price_per_device_hour": price.per_device_hour,
-        "price_date": price.date.isoformat(),
-        "price_is_old": price.old(today),
-        "price_source": price.source,
-        "watts": price.watts,
-    }
+    return Offer(
+        name=each.name,
+        target=of.target,
+        device=price.device,
+        devices=of.devices,
+        provider=price.provider,
+        kind=price.kind,
+        strategy=of.strategy,
+        arm=of.arm,
+        global_batch=of.global_batch,
+        steps=each.steps,
+        basis=of.basis,
+        grade=of.grade,
+        attention=of.attention,
+        peak_bytes=of.peak_bytes,
+        memory_bytes=of.memory_bytes,
+        low_s=low_s,
+        high_s=high_s,
+        meets_deadline=each.meets,
+        low_cost=cost,
+        high_cost=cost_high,
+        currency=price.currency,
+        low_joules=joules,
+        high_joules=joules_high,
+        most_examples_per_money=most,
+        least_examples_per_money=least,
+        sort_s=each.at[0],
+        sort_cost=each.at[1],
+        price_per_device_hour=price.per_device_hour,
+        price_date=price.date.isoformat(),
+        price_is_old=price.old(today),
+        price_source=price.source,
+        watts=price.watts,
+        drawn=each.share.value,
+        drawn_source=each.share.source,
+        frontier=frontier,
+        best=best,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -353,13 +429,13 @@ def gathers(records: Sequence[ForecastRecord]) -> list[str]:
         if len(found) < 2 or not fitting:
             continue
         best = min(fitting, key=lambda way: fitting[way].scheduled_s or 0.0)
-        others = ", ".join(f"{way}: {_way(record)}" for way, record in found.items() if way != best)
+        others = ", ".join(f"{way}: {_way_summary(record)}" for way, record in found.items() if way != best)
         named = ", ".join(filter(None, (target, strategy, rest)))
-        lines.append(f"{named}: {best} is the fastest that fits, with {_way(found[best])} ({others}).")
+        lines.append(f"{named}: {best} is the fastest that fits, with {_way_summary(found[best])} ({others}).")
     return lines
 
 
-def _way(record: ForecastRecord) -> str:
+def _way_summary(record: ForecastRecord) -> str:
     size = f"{digits((record.peak_bytes or 0) / 1e9)} GB a device"
     return f"{digits(1e3 * (record.scheduled_s or 0.0))} ms a step, {size}" + ("" if record.fits else ", too large")
 

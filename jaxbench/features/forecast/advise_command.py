@@ -12,7 +12,7 @@ import datetime
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ml_collections import ConfigDict
@@ -23,10 +23,11 @@ from jaxbench.catalog.targets import Target
 from jaxbench.core.store import write_json
 from jaxbench.digits import digits
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.features.forecast import advice, forecast_command, network
+from jaxbench.features.forecast import advice, forecast_command, network, power
 from jaxbench.features.forecast.advice import Candidate, Price, TrainingBudget
 from jaxbench.features.forecast.forecast_command import Programs
 from jaxbench.features.forecast.forecasts import ForecastRecord
+from jaxbench.features.forecast.power import PowerShare
 from jaxbench.levers import ACCUMULATE, GATHER
 from jaxbench.machine import start
 from jaxbench.records.documents import plain, sealed
@@ -40,7 +41,8 @@ _SECONDS = {"h": advice.HOUR_S, "d": advice.DAY_S, "w": 7 * advice.DAY_S}
 
 @dataclass(frozen=True, kw_only=True)
 class AdviceRequest:
-    """The parsed flags. tokens, examples: exactly one is given. names: targets without a size; (): all of them."""
+    """The parsed flags. tokens, examples: exactly one is given. names: targets without a size; (): all of them. shares:
+    of the rated power, as they were measured, by device."""
 
     tokens: float | None
     examples: float | None
@@ -49,6 +51,7 @@ class AdviceRequest:
     names: tuple[str, ...]
     counts: tuple[int, ...]
     today: datetime.date
+    shares: dict[str, PowerShare] = field(default_factory=dict)
 
 
 def request(texts: dict[str, str | None], *, today: datetime.date) -> AdviceRequest:
@@ -60,14 +63,18 @@ def request(texts: dict[str, str | None], *, today: datetime.date) -> AdviceRequ
     for name in names:
         if name not in known:
             raise UserError(f"--targets={name} is unknown: {did_you_mean(name, known)}")
+    prices = tuple(advice.read_prices(Path(texts["prices"]) if texts["prices"] else None))
+    rated = {price.device: price.watts for price in prices if price.watts is not None}
+    run = texts.get("run")
     return AdviceRequest(
         tokens=_positive("tokens", texts["tokens"], "1e12"),
         examples=_positive("examples", texts["examples"], "1.2e8"),
         deadline_s=_duration(texts["deadline"]),
-        prices=tuple(advice.read_prices(Path(texts["prices"]) if texts["prices"] else None)),
+        prices=prices,
         names=names,
         counts=forecast_command.numbers("counts", texts["counts"], "8,64 or 8..256") or _COUNTS,
         today=today,
+        shares=power.measured(Path(run), rated) if run else {},
     )
 
 
@@ -111,7 +118,7 @@ def advise(experiment: str, config: ConfigDict, asked: AdviceRequest, workdir: P
             missing.append(f"{target.name}: {error}")
             continue
         records += made
-        found += advice.candidates(made, offers, job)
+        found += advice.candidates(made, offers, job, asked.shares)
         grown += advice.growth(made, target.domain)
         missing += _unusable(target, made)
     if not records:
@@ -209,12 +216,12 @@ def _unusable(target: Target, made: Sequence[ForecastRecord]) -> list[str]:
     lines = []
     for reason, points in reasons.items():
         names = ", ".join(sorted({point.strategy for point in points}))
-        counts = sorted({point.devices for point in points})
-        lines.append(f"{target.name}, {names} on {', '.join(map(str, counts))} devices: {reason}{_need(points)}.")
+        counts = ", ".join(map(str, sorted({point.devices for point in points})))
+        lines.append(f"{target.name}, {names} on {counts} devices: {reason}{_least_memory(points)}.")
     return lines
 
 
-def _need(points: Sequence[ForecastRecord]) -> str:
+def _least_memory(points: Sequence[ForecastRecord]) -> str:
     known = [point.peak_bytes for point in points if point.peak_bytes and point.fits is False]
     if not known:
         return ""
@@ -222,6 +229,7 @@ def _need(points: Sequence[ForecastRecord]) -> str:
 
 
 def _assumed(config: ConfigDict, job: TrainingBudget) -> list[str]:
+    """What the advice assumes, as sentences."""
     batch = config.accelerator_batch or config.batch
     tokens = f" ({batch * job.tokens:,} tokens)" if job.tokens else ""
     lines = [
@@ -235,6 +243,7 @@ def _assumed(config: ConfigDict, job: TrainingBudget) -> list[str]:
 
 
 def _positive(flag: str, text: str | None, example: str) -> float | None:
+    """The number of a flag; None without text. Raises UserError below 1."""
     if not text:
         return None
     try:

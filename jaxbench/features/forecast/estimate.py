@@ -20,7 +20,7 @@ from jaxbench.catalog.targets import Target, parse
 from jaxbench.core.schema import Collective
 from jaxbench.digits import digits
 from jaxbench.errors import UserError, present
-from jaxbench.features.forecast import schedule, work
+from jaxbench.features.forecast import bands, schedule, work
 from jaxbench.features.forecast.forecasts import AT_BEST, COMPILED, ESTIMATED, MEASURED, RECKONED, ForecastRecord
 from jaxbench.features.forecast.network import Hosts, Network, PciePath, alternatives, assumed, slowest
 from jaxbench.features.forecast.schedule import Event, Times
@@ -52,6 +52,7 @@ _SUMS = ("jit_auto", "jit_explicit", "pmap", "shard_map")  # strategies that all
 # Strategies that send gradients and parameters among all devices. The compiler chooses the collectives.
 _WHOLE = (*_SUMS, "zero1", "zero2", "fsdp")
 UPDATE_BYTES = 28  # that Adam reads and writes for a parameter: 4 numbers in, 3 out, of 4 bytes each
+WORTH_SAYING = 0.02  # a band that is wider by less gets no sentence
 _SAME = 0.02  # the messages at two counts are of the same arrays if their sizes differ by less than this, relative
 
 
@@ -136,11 +137,11 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
         why = f"No time: the catalogue does not have all rates of {target.device_kind}."
         return dataclasses.replace(forecast, notes=(*forecast.notes, why))
     by: dict[str, float] = {}
-    kernels, copied, sent_s, slow_s, slow = 0, 0, 0.0, 0.0, slowest(network)
+    kernels, copied, large_s, sent_s, slow_s, slow = 0, 0, 0.0, 0.0, 0.0, slowest(network)
     for event, count in schedule.every(events):
         if isinstance(event, Cost):
             by[event.how] = by.get(event.how, 0.0) + event.seconds * count
-            kernels += count
+            kernels, large_s = kernels + count, large_s + event.large_s * count
         elif isinstance(event, schedule.Copy):
             copied += event.bytes * count
         else:
@@ -158,6 +159,7 @@ def timed(forecast: ForecastRecord, events: tuple[Event, ...], target: Target, n
     made = dataclasses.replace(
         forecast,
         seconds_by=dict(sorted(by.items())),
+        large_s=large_s,
         kernels=kernels,
         host_bytes=copied,
         bubble_s=schedule.bubble_s(events, forecast.passes),
@@ -178,17 +180,19 @@ def banded(forecast: ForecastRecord, times: Times, on: Chip) -> ForecastRecord:
     If its kernels are shorter than in those runs, it only has a lower bound. The gaps between kernels are not counted,
     and with short kernels they may be most of the step.
     """
-    band = hardware.forecast_band(forecast.family)
-    best = times.work_s < band.kernel_s * forecast.kernels
+    best = times.work_s < hardware.forecast_band(forecast.family).kernel_s * forecast.kernels
     # Each extrapolated time has a line of its own, and such lines may cross.
     scheduled_s = min(max(times.scheduled_s, times.hidden_s), times.bare_s)
     # On a TPU published runs are tuned to hide communication.
     middle_s = times.hidden_s if forecast.family == "tpu" else scheduled_s
     # Extrapolation starts from records that have a band already: their sentence names another length of kernels.
-    notes = tuple(note for note in forecast.notes if _SHORT not in note)
+    notes = tuple(note for note in forecast.notes if _SHORT not in note and bands.WIDER not in note)
+    band = bands.of(forecast, times, middle_s)
+    if not best and band.wider > WORTH_SAYING:
+        notes = (*notes, bands.sentence(band))
     if best:
         of = " for this program with plain attention, not for the model" if "plain" in forecast.attention else ""
-        notes = (*notes, f"{digits(1e6 * times.work_s / forecast.kernels)} us per kernel{_SHORT}{of}.")
+        notes = (*notes, f"{digits(1e6 * times.work_s / forecast.kernels)} µs per kernel{_SHORT}{of}.")
     return dataclasses.replace(
         forecast,
         notes=notes,
@@ -200,12 +204,13 @@ def banded(forecast: ForecastRecord, times: Times, on: Chip) -> ForecastRecord:
         high_s=None if best else max(band.high * middle_s, forecast.slowest_s),
         work_s=times.work_s,
         communication_s=times.communication_s,
-        runs=band.runs,
+        runs=hardware.forecast_band(forecast.family).runs,
         peak_flop_per_s=on.peak_flop_per_s,
     )
 
 
 def _notes(events: tuple[Event, ...], by: Mapping[str, float]) -> list[str]:
+    """What a reader should know about the work that was added up, as sentences. by: seconds by basis."""
     total = sum(by.values()) or 1.0
     parts = [f"{_HOW[how]} ({100 * seconds / total:.0f} %)" for how, seconds in sorted(by.items()) if seconds]
     notes = [f"Work from {', '.join(parts)}."] if parts else []
@@ -236,8 +241,9 @@ def at_count(
     # If messages follow from the device count, those of the larger program must become those of the smaller one.
     there = schedule.regrouped(many.events, m, n)
     notes: tuple[str, ...] = ()
-    if n > 1 and abs(_sent(there) - _sent(few.events)) > _SAME * max(_sent(few.events), 1):
-        differ = f"on {n} devices a device sends {_sent(few.events):,} bytes, but {m} devices imply {_sent(there):,}"
+    sent, implied = _bytes_sent(few.events), _bytes_sent(there)
+    if n > 1 and abs(implied - sent) > _SAME * max(sent, 1):
+        differ = f"on {n} devices a device sends {sent:,} bytes, but {m} devices imply {implied:,}"
         # Others send activations, so a difference means that the formula is wrong and not that the compiler chose.
         if many.forecast.strategy not in _WHOLE:
             raise UserError(
@@ -309,9 +315,10 @@ def at_depth(shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, i
         parameters=round(line(shallow.parameters, deep.parameters)),
         flops=line(shallow.flops, deep.flops),
         kernels=line(shallow.kernels, deep.kernels),
+        large_s=line(shallow.large_s, deep.large_s),
         bubble_s=line(shallow.bubble_s, deep.bubble_s),
         host_bytes=round(line(shallow.host_bytes, deep.host_bytes)),
-        collectives=tuple(_deeper(shallow.collectives, each, share) for each in deep.collectives),
+        collectives=tuple(_collective_at_depth(shallow.collectives, each, share) for each in deep.collectives),
         seconds_by={how: line(shallow.seconds_by.get(how, 0.0), deep.seconds_by[how]) for how in deep.seconds_by},
         by_link={name: line(shallow.by_link.get(name, 0.0), deep.by_link[name]) for name in deep.by_link},
         slowest_s=line(shallow.slowest_s, deep.slowest_s),
@@ -325,22 +332,25 @@ def at_depth(shallow: ForecastRecord, deep: ForecastRecord, depths: tuple[int, i
     return banded(made, times, on)
 
 
-def _deeper(shallow: Sequence[Collective], deep: Collective, share: float) -> Collective:
+def _collective_at_depth(shallow: Sequence[Collective], deep: Collective, share: float) -> Collective:
     same = [each for each in shallow if (each.kind, each.axis, each.group) == (deep.kind, deep.axis, deep.group)]
     low = same[0] if same else dataclasses.replace(deep, count=0, bytes=0, elements=0, wire_bytes=0)  # of blocks alone
     values = {name: (getattr(low, name), getattr(deep, name)) for name in ("count", "bytes", "elements", "wire_bytes")}
     return dataclasses.replace(deep, **{name: round(a + share * (b - a)) for name, (a, b) in values.items()})
 
 
-def _sent(events: tuple[Event, ...]) -> int:
+def _bytes_sent(events: tuple[Event, ...]) -> int:
     return sum(e.collective.wire_bytes * times for e, times in schedule.every(events) if isinstance(e, schedule.Send))
 
 
 def _slower(events: tuple[Event, ...], factor: float) -> tuple[Event, ...]:
+    """The events with all local work longer by a factor."""
     made: list[Event] = []
     for event in events:
         if isinstance(event, Cost | schedule.Copy):
-            made.append(dataclasses.replace(event, seconds=factor * event.seconds, bytes=round(factor * event.bytes)))
+            scaled = {"seconds": factor * event.seconds, "bytes": round(factor * event.bytes)}
+            scaled |= {"large_s": factor * event.large_s} if isinstance(event, Cost) else {}
+            made.append(dataclasses.replace(event, **scaled))  # type: ignore[arg-type]
         elif isinstance(event, schedule.Loop):
             made.append(dataclasses.replace(event, events=_slower(event.events, factor)))
         else:
@@ -394,9 +404,9 @@ def from_measured(rows: Sequence[Row], count: int, target: str, network: Network
         status="ok",
         sources=(point.point,),
         collectives=collectives,
-        parameters=record.passport.parameters,
+        parameters=record.compile_report.parameters,
         grade=ESTIMATED,
-        flops=record.passport.flops_per_step * (count if point.scaling == "weak" else 1),
+        flops=record.compile_report.flops_per_step * (count if point.scaling == "weak" else 1),
         low_s=max(share * low, sent_s),
         scheduled_s=share * step.value + sent_s,
         high_s=share * high + slowly_s,
@@ -420,11 +430,11 @@ def _messages(rows: Sequence[Row], count: int) -> tuple[tuple[Collective, ...], 
     if count == 1:
         return (), []
     record = present(max(rows, key=lambda row: row.point.devices).point.record)
-    if found := tuple(schedule.among(each, count) for each in record.passport.collectives if each.bytes):
+    if found := tuple(schedule.among(each, count) for each in record.compile_report.collectives if each.bytes):
         return found, [f"Messages of the step compiled for {record.devices} devices."]
     if record.strategy not in _SUMS:  # what others send does not follow from the parameters alone
         raise UserError(f"--from: {record.strategy} was measured on one device only: measure it on two, or compile it.")
     # Gradients have the format of the parameters: other 16-bit precisions keep float32 parameters.
-    size = (2 if PRECISION.of(record.levers) == "mixed" else 4) * record.passport.parameters
-    one = Collective(kind="all-reduce", count=1, bytes=size, elements=record.passport.parameters, group=1)
+    size = (2 if PRECISION.of(record.levers) == "mixed" else 4) * record.compile_report.parameters
+    one = Collective(kind="all-reduce", count=1, bytes=size, elements=record.compile_report.parameters, group=1)
     return (schedule.among(one, count),), ["Messages: the gradient's bytes in one all-reduce."]

@@ -3,23 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from jaxbench.analysis.compiled import gigabytes
 from jaxbench.catalog import published
 from jaxbench.core.schema import COLLECTIVES, CompiledRecord
+from jaxbench.features.forecast.advice import Offer, TrainingBudget
+from jaxbench.features.forecast.columns import clock
 from jaxbench.features.forecast.forecasts import COMPILED, ForecastRecord
 from jaxbench.report.compiled_report import CompiledReport
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import devices_axis, entitle, log_axis, plain
-from jaxbench.report.drawing.canvas import Sheet, plot, short
+from jaxbench.report.drawing.axes import devices_axis
+from jaxbench.report.drawing.canvas import plot, short
 from jaxbench.report.drawing.marks import Mark
+from jaxbench.report.drawing.shapes import Chart, Layer, Log, Panel, on, rows
 
 LIMIT = 48  # most points that fit in the figure: names are unreadable below a line each
 _PUBLISHED = {"TPU v5 lite": ("maxtext_v5e", "chips", {"16B": "s", "32B": "^", "64B": "D", "128B": "v"})}
@@ -29,7 +29,7 @@ _BETWEEN = ("--", "-.", ":", (0, (1, 3)))  # bands of several families overlap, 
 
 
 @plot("compiled", views=("compiled",))
-def draw_compiled(run: CompiledReport) -> Figure | None:
+def draw_compiled(run: CompiledReport) -> Chart | None:
     """Compiled for hardware that this machine does not have; nothing was run. Left: memory that a step needs on one
     device; dashed: a device's capacity. Right: bytes that one device sends per step, by kind of collective. A cross
     marks a point with other communication than expected."""
@@ -39,19 +39,26 @@ def draw_compiled(run: CompiledReport) -> Figure | None:
     shown = compiled[:LIMIT]
     sent = [_sent(record) for _, record in shown]
     kinds = [kind for kind in COLLECTIVES if any(kind in each for each in sent)]
-    sheet = Sheet(1, 2)
-    memory, wire = sheet.panels[0]
-    _memory(memory, [(record.peak_bytes or 0) / 1e9 for _, record in shown], shown[0][0].memory_bytes / 1e9)
-    for place, ((row, _), each) in enumerate(zip(shown, sent, strict=True)):
-        # From style 1 on: the left panel has style 0, and both share a legend.
-        end = marks.stack(wire, place, [(each.get(kind, 0), style) for style, kind in enumerate(kinds, start=1)])
-        if row.right is False:
-            marks.cross(wire, end, place)
-    entitle(wire, x="sent by a device in a step, MB")
-    for axes in (memory, wire):
-        sheet.names(axes, [short(row.name, 44) for row, _ in shown], shown=axes is memory)
-    handles: list[Artist] = [marks.bar_handle(style, kind) for style, kind in enumerate(["memory per device", *kinds])]
-    return sheet.finish(run.title, handles, notes.rest(len(shown), len(compiled), "points, the first"))
+    # From style 1 on: the left panel has style 0, and both share a legend.
+    parts = [[(each.get(kind, 0), style) for style, kind in enumerate(kinds, start=1)] for each in sent]
+    wire = [
+        on(_stack, at, part, row.right is False) for at, ((row, _), part) in enumerate(zip(shown, parts, strict=True))
+    ]
+    memory = _memory_panel([(record.peak_bytes or 0) / 1e9 for _, record in shown], shown[0][0].memory_bytes / 1e9)
+    return rows(
+        [short(row.name, 44) for row, _ in shown],
+        [memory, Panel(x="sent by a device in a step, MB", layers=wire)],
+        title=run.title,
+        handles=[marks.bar_handle(style, kind) for style, kind in enumerate(["memory per device", *kinds])],
+        remarks=notes.rest(len(shown), len(compiled), "points, the first"),
+    )
+
+
+def _stack(axes: Axes, at: int, parts: Sequence[tuple[float, int]], wrong: bool) -> None:
+    """Draws a bar, with a cross if the point has other communication than expected."""
+    end = marks.stack(axes, at, parts)
+    if wrong:
+        marks.cross(axes, end, at)
 
 
 def _sent(record: CompiledRecord) -> dict[str, float]:
@@ -62,17 +69,13 @@ def _sent(record: CompiledRecord) -> dict[str, float]:
     return sizes
 
 
-def _memory(axes: Axes, needed: Sequence[float], has: float) -> None:
-    for place, size in enumerate(needed):
-        marks.stack(axes, place, [(size, 0)])
-    label = "memory per device, GB"
-    if max(needed) > has / 50:  # otherwise the capacity would squeeze all bars to nothing
-        marks.unity(axes, at=has)
-        text = f"a device has {gigabytes(1e9 * has)}"
-        axes.annotate(text, (has, 1.01), xycoords=("data", "axes fraction"), fontsize=6, ha="center")
-    else:
-        label += f" (a device has {gigabytes(1e9 * has)})"
-    entitle(axes, x=label)
+def _memory_panel(needed: Sequence[float], has: float) -> Panel:
+    bars = [on(marks.stack, place, [(size, 0)]) for place, size in enumerate(needed)]
+    label, capacity = "memory per device, GB", f"a device has {gigabytes(1e9 * has)}"
+    if max(needed) <= has / 50:  # the capacity would squeeze all bars to nothing
+        return Panel(x=f"{label} ({capacity})", layers=bars)
+    style: marks.Style = dict(xycoords=("data", "axes fraction"), fontsize=6, ha="center")
+    return Panel(x=label, layers=[*bars, on(marks.unity, at=has), on(Axes.annotate, capacity, (has, 1.01), **style)])
 
 
 # forecast: Forecasts over the number of devices: utilisation as a hatched band; below it, memory and bytes per
@@ -82,52 +85,88 @@ Family = tuple[str, str, str, str]
 
 
 @plot("forecast")
-def draw_forecast(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
+def draw_forecast(records: Sequence[ForecastRecord], *, title: str) -> Chart | None:
     """Forecasts, not measurements. Top: the tinted band reaches from all communication hidden to none hidden; nine in
     ten similar published runs lay between the thin lines. A line with marks that point down is a bound: real steps are
     slower.
     Hollow marks are published results: black for a model of similar size, grey for others. Below: memory that a step
     needs on one device, with the device's capacity, and bytes sent per step. Filled marks were compiled; hollow marks
     are extrapolated from them."""
+    families = _families(records)
+    every = [record for line in families.values() for record in line]
+    if len(every) < 2:  # a single point is a line of the table
+        return None
+    # Without FLOPs, as of a user's own step, there is no utilisation to show.
+    efficient = all(record.utilisation(record.low_s) is None for record in every)
+    counts = sorted({record.devices for record in every})
+    series = [] if efficient else _published(records, counts)
+    wide: list[Layer] = [on(Axes.set_xlim, counts[0] / _MARGIN, counts[-1] * _MARGIN)]
+    bands = [on(_band, line, place, efficient=efficient) for place, line in enumerate(families.values())]
+    top = Panel(
+        y="efficiency, %" if efficient else "model FLOP utilisation, %",
+        layers=[*bands, *(layer for layer, _ in series)],
+        axes=[on(devices_axis, counts, label=""), *wide, lambda axes: axes.set_ylim(0, 1.08 * axes.dataLim.y1)],
+    )
+    named = enumerate(", ".join(filter(None, family)) for family in families)
+    cited = [handle for _, handle in series]
+    return Chart(
+        title=title,
+        panels=[[top], *([panel] for panel in _sizes(families.values(), records, counts, wide))],
+        heights=[2.4, 1.5, 1.5],
+        handles=[*(marks.handle(place, name, between=":") for place, name in named), *cited],
+        remarks=_forecast_notes(records, cited),
+    )
+
+
+def _sizes(
+    families: Collection[Sequence[ForecastRecord]],
+    records: Sequence[ForecastRecord],
+    counts: Sequence[int],
+    wide: Sequence[Layer],
+) -> list[Panel]:
+    """The panels of memory and of bytes sent. wide: sets the ends of their axes."""
+    shown: list[tuple[str, Callable[[ForecastRecord], float], list[Layer], str]] = [
+        ("memory, GB", _memory_gb, [on(_draw_capacities, records)], ""),
+        ("sent in a step, GB", _wire_gb, [], "devices"),
+    ]
+    return [
+        Panel(
+            y=y,
+            layers=[*_lines(families, value), *more],
+            axes=[Log("y", max_ticks=4), on(devices_axis, counts, label=label), *wide],
+        )
+        for y, value, more, label in shown
+    ]
+
+
+def _families(records: Sequence[ForecastRecord]) -> dict[Family, list[ForecastRecord]]:
+    """The records that were compiled or extrapolated, by target, strategy, scaling and arm, and then by devices."""
     families: dict[Family, list[ForecastRecord]] = {}
     for record in sorted(records, key=lambda record: record.devices):
         if record.status == "ok":
             key = record.target.partition(":")[0], record.strategy, record.scaling, record.arm
             families.setdefault(key, []).append(record)
-    if sum(map(len, families.values())) < 2:  # a single point is a line of the table
-        return None
-    sheet = Sheet(3, 1, heights=[2.4, 1.5, 1.5])
-    top, memory, wire = sheet.panels[:, 0]
-    # Without FLOPs, as of a user's own step, there is no utilisation to show.
-    efficient = all(record.utilisation(record.low_s) is None for line in families.values() for record in line)
-    for place, line in enumerate(families.values()):
-        _band(top, line, place, efficient=efficient)
-        _line(memory, [(record, (record.peak_bytes or 0) / 1e9) for record in line], place)
-        _line(wire, [(record, record.wire_bytes / 1e9) for record in line], place)
-    _capacities(memory, records)
-    counts = sorted({record.devices for line in families.values() for record in line})
-    cited = [] if efficient else _published(top, records, counts)
-    entitle(top, y="efficiency, %" if efficient else "model FLOP utilisation, %")
-    entitle(memory, y="memory, GB")
-    entitle(wire, y="sent in a step, GB")
-    for axes in (memory, wire):
-        log_axis(axes, "y", show=plain, max_ticks=4)
-    for axes in (top, memory, wire):
-        devices_axis(axes, counts, label="devices" if axes is wire else "")
-        axes.set_xlim(counts[0] / _MARGIN, counts[-1] * _MARGIN)
-    top.set_ylim(0, 1.08 * top.dataLim.y1)
-    handles = [
-        marks.handle(place, ", ".join(filter(None, family)), between=":") for place, family in enumerate(families)
+    return families
+
+
+def _memory_gb(record: ForecastRecord) -> float:
+    return (record.peak_bytes or 0) / 1e9
+
+
+def _wire_gb(record: ForecastRecord) -> float:
+    return record.wire_bytes / 1e9
+
+
+def _lines(families: Iterable[Sequence[ForecastRecord]], value: Callable[[ForecastRecord], float]) -> list[Layer]:
+    """A line for each family."""
+    made = [
+        [Mark(at=r.devices, value=marks.exact(value(r)), state=_mark_state(r)) for r in line if value(r)]
+        for line in families
     ]
-    return sheet.finish(title, [*handles, *cited], _forecast_notes(records, cited))
+    return [on(marks.line, line, place=place, between=":") for place, line in enumerate(made)]
 
 
-def _line(axes: Axes, values: Sequence[tuple[ForecastRecord, float]], place: int) -> None:
-    made = [Mark(at=r.devices, value=marks.exact(value), state=_state(r)) for r, value in values if value]
-    marks.line(axes, made, place=place, between=":")
-
-
-def _state(record: ForecastRecord) -> str:
+def _mark_state(record: ForecastRecord) -> str:
     return "solid" if record.basis == COMPILED else "hollow"
 
 
@@ -163,15 +202,15 @@ def _height(record: ForecastRecord, seconds: float | None, line: Sequence[Foreca
     return (record.rate(seconds) or 0.0) / record.devices / alone
 
 
-def _capacities(axes: Axes, records: Sequence[ForecastRecord]) -> None:
+def _draw_capacities(axes: Axes, records: Sequence[ForecastRecord]) -> None:
     known = {record.target.partition(":")[0]: record.memory_bytes for record in records if record.memory_bytes}
     for name, size in known.items():
         axes.axhline(size / 1e9, color=marks.GREY, linewidth=0.9, linestyle=(0, (1, 1.5)))
         marks.write_at_right(axes, size / 1e9, f"{name} has\n{size / 1e9:.3g} GB", color=marks.GREY)
 
 
-def _published(axes: Axes, records: Sequence[ForecastRecord], counts: Sequence[int]) -> list[Line2D]:
-    """Draws utilisation as published for the same kind of device, at device counts within the axis."""
+def _published(records: Sequence[ForecastRecord], counts: Sequence[int]) -> list[tuple[Layer, Line2D]]:
+    """Utilisation as published for the same kind of device, at device counts within the axis, and its legend."""
     drawn = []
     for kind in dict.fromkeys(record.device_kind for record in records if record.device_kind in _PUBLISHED):
         table, across, shapes = _PUBLISHED[kind]
@@ -182,8 +221,8 @@ def _published(axes: Axes, records: Sequence[ForecastRecord], counts: Sequence[i
             same = any(abs(record.parameters / parameters - 1) < _AS_LARGE for record in records)
             style: marks.Style = dict(marker=shape, linestyle="none", markerfacecolor="white" if same else "none")
             style |= {"color": "black" if same else marks.GREY, "markersize": 6 if same else 4}
-            axes.plot(shown[across], shown[f"mfu_{size}"], zorder=3 if same else 4, **style)
-            drawn.append(marks.style_handle(f"{size}, {found.project.partition(' ')[0]}", **style))
+            layer = on(Axes.plot, shown[across], shown[f"mfu_{size}"], zorder=3 if same else 4, **style)
+            drawn.append((layer, marks.style_handle(f"{size}, {found.project.partition(' ')[0]}", **style)))
     return drawn
 
 
@@ -206,7 +245,7 @@ def _forecast_notes(records: Sequence[ForecastRecord], cited: Sequence[Line2D]) 
 
 
 @plot("links")
-def draw_links(records: Sequence[ForecastRecord], *, title: str) -> Figure | None:
+def draw_links(records: Sequence[ForecastRecord], *, title: str) -> Chart | None:
     """What the link between GPUs costs: the forecast time of a step, divided into work and waiting for messages, with
     each link that a host may have. The link of the target is marked. The percentages are the factor "link" of an
     efficiency: work over the whole step. Whiskers lead to the slowest link of the target's kind that was measured, with
@@ -215,96 +254,104 @@ def draw_links(records: Sequence[ForecastRecord], *, title: str) -> Figure | Non
     if not shown:
         return None
     bars = [(record, name) for record in shown for name in record.by_link]
-    sheet = Sheet(1, 1)
-    axes = sheet.panels[0, 0]
-    for place, (record, name) in enumerate(bars):
-        work_ms, step_ms = 1e3 * (record.work_s or 0.0), 1e3 * record.by_link[name]
-        # Extrapolated separately, a step may be shorter than its work.
-        end = marks.stack(axes, place, [(min(work_ms, step_ms), 0), (max(0.0, step_ms - work_ms), 1)])
-        slow_ms = 1e3 * record.slowest_s if name == record.link_name else 0.0
-        if slow_ms > end:
-            axes.plot([end, slow_ms], [place, place], color=marks.GREY, linewidth=0.9, marker="|", markersize=5)
-        factor = record.link_factor(record.by_link[name])
-        axes.annotate(f" {100 * (factor or 0.0):.0f} %", (max(end, slow_ms), place), fontsize=6, va="center")
-    entitle(axes, x="step, ms")
-    axes.set_xlim(0, 1.12 * axes.dataLim.x1)
-    used = [f"over {name}{' (its own)' if name == record.link_name else ''}" for record, name in bars]
-    sheet.names(
-        axes,
-        [" ".join(filter(None, (r.target, r.strategy, r.arm, text))) for (r, _), text in zip(bars, used, strict=True)],
-        shown=True,
+    panel = Panel(
+        x="step, ms",
+        layers=[on(_link, place, record, name) for place, (record, name) in enumerate(bars)],
+        axes=[lambda axes: axes.set_xlim(0, 1.12 * axes.dataLim.x1)],
     )
-    handles = [marks.bar_handle(0, "work"), marks.bar_handle(1, "waiting for messages")]
-    return sheet.finish(title, handles, notes.rest(len(shown), len(records), "points, the first"))
+    own = [f"over {name}{' (its own)' if name == record.link_name else ''}" for record, name in bars]
+    return rows(
+        [" ".join(filter(None, (r.target, r.strategy, r.arm, text))) for (r, _), text in zip(bars, own, strict=True)],
+        [panel],
+        title=title,
+        handles=[marks.bar_handle(0, "work"), marks.bar_handle(1, "waiting for messages")],
+        remarks=notes.rest(len(shown), len(records), "points, the first"),
+    )
 
 
-def clock(lines: Sequence[dict[str, Any]]) -> tuple[str, float]:
-    """(name of the time unit, its seconds): hours if all trainings end within two days, else days."""
-    return ("days", 86400.0) if max((line["sort_s"] for line in lines), default=0.0) > 2 * 86400 else ("hours", 3600.0)
+def _link(axes: Axes, place: int, record: ForecastRecord, name: str) -> None:
+    """Draws a step over one link."""
+    work_ms, step_ms = 1e3 * (record.work_s or 0.0), 1e3 * record.by_link[name]
+    # Extrapolated separately, a step may be shorter than its work.
+    end = marks.stack(axes, place, [(min(work_ms, step_ms), 0), (max(0.0, step_ms - work_ms), 1)])
+    slow_ms = 1e3 * record.slowest_s if name == record.link_name else 0.0
+    if slow_ms > end:
+        axes.plot([end, slow_ms], [place, place], color=marks.GREY, linewidth=0.9, marker="|", markersize=5)
+    factor = record.link_factor(record.by_link[name])
+    axes.annotate(f" {100 * (factor or 0.0):.0f} %", (max(end, slow_ms), place), fontsize=6, va="center")
 
 
 @plot("advice")
-def draw_advice(lines: Sequence[dict[str, Any]], job: dict[str, Any], *, title: str) -> Figure | None:
+def draw_advice(lines: Sequence[Offer], job: TrainingBudget, *, title: str) -> Chart | None:
     """Forecast cost of a training against its forecast time, on logarithmic axes; one mark per number of devices. A
     filled mark is the slow end of an estimated range, and a thin line leads to the fast end. Hollow marks with dashed
     lines are bounds: a real run is slower and costs more. Named marks are on the frontier of their grade: no cheaper
     choice is as fast."""
     if not lines:
         return None
-    families: dict[str, list[dict[str, Any]]] = {}
-    both = len({line["grade"] for line in lines}) > 1  # a family may be estimated on some counts, and a bound on others
-    for line in sorted(lines, key=lambda line: line["devices"]):
-        who = f"{line['target'].partition(':')[0]}, {line['provider']}, {line['strategy']}"
-        grade = ", at best" if both and line["grade"] != "estimated" else ""
-        families.setdefault(" ".join(filter(None, (who, line["arm"]))) + grade, []).append(line)
+    families: dict[str, list[Offer]] = {}
+    both = len({line.grade for line in lines}) > 1  # a family may be estimated on some counts, and a bound on others
+    for line in sorted(lines, key=lambda line: line.devices):
+        who = f"{line.target.partition(':')[0]}, {line.provider}, {line.way}"
+        families.setdefault(who + ("" if line.estimated or not both else ", at best"), []).append(line)
     unit, scale = clock(lines)
-    sheet = Sheet(1, 1, heights=[3.4])
-    axes = sheet.panels[0, 0]
-    for place, family in enumerate(families.values()):
-        colour, marker = marks.series_style(place)
-        bound = family[0]["grade"] != "estimated"
-        at = [(line["sort_s"] / scale, line["sort_cost"]) for line in family]
-        axes.plot(
-            *zip(*at, strict=True),
-            color=colour,
-            marker=marker,
-            linewidth=0.8,
-            linestyle="--" if bound else "-",
-            markersize=4,
-            markerfacecolor="white" if bound else colour,
-            zorder=3,
+    best = [(line.sort_s / scale, line.sort_cost, line.name) for line in lines if line.frontier]
+    names = [on(marks.write, *each, above=True, size=6.0) for each in best]
+    deadline = [] if job.deadline_s is None else [on(_draw_deadline, job.deadline_s / scale)]
+    panel = Panel(
+        x=unit,
+        y=f"cost, {lines[0].currency}",
+        layers=[*(on(_offers, at, one, scale) for at, one in enumerate(families.values())), *names, *deadline],
+        axes=[Log("x"), Log("y")],
+    )
+    handles = [_offer_handle(at, name, family[0]) for at, (name, family) in enumerate(families.items())]
+    return Chart(title=title, panels=[[panel]], heights=3.4, handles=handles, remarks=_advice_notes(lines))
+
+
+def _offers(axes: Axes, place: int, family: Sequence[Offer], scale: float) -> None:
+    """Draws one hardware on its numbers of devices. scale: seconds of the axis's unit."""
+    colour, marker = marks.series_style(place)
+    estimated = family[0].estimated
+    axes.plot(
+        [line.sort_s / scale for line in family],
+        [line.sort_cost for line in family],
+        color=colour,
+        marker=marker,
+        linewidth=0.8,
+        linestyle="-" if estimated else "--",
+        markersize=4,
+        markerfacecolor=colour if estimated else "white",
+        zorder=3,
+    )
+    for line in family if estimated else ():
+        ends = (
+            [(line.low_s or 0.0) / scale, (line.high_s or 0.0) / scale],
+            [line.low_cost or 0.0, line.high_cost or 0.0],
         )
-        for line in () if bound else family:
-            ends = (line["low_s"] / scale, line["high_s"] / scale), (line["low_cost"], line["high_cost"])
-            axes.plot(*ends, color=colour, linewidth=0.6, zorder=2)
-    for line in lines:
-        if line["frontier"]:
-            marks.write(axes, line["sort_s"] / scale, line["sort_cost"], line["name"], above=True, size=6.0)
-    if job["deadline_s"] is not None:
-        axes.axvline(job["deadline_s"] / scale, color=marks.GREY, linewidth=0.7, linestyle=(0, (1, 1.2)), zorder=1)
-        place_of: marks.Style = dict(xycoords=("data", "axes fraction"), xytext=(-2, 0), ha="right")
-        marks.write(axes, job["deadline_s"] / scale, 0.03, "deadline", size=6.3, **place_of)
-    for axis in ("x", "y"):
-        log_axis(axes, axis, show=plain)
-    entitle(axes, x=unit, y=f"cost, {lines[0]['currency']}")
-    handles = [
-        marks.handle(place, name, between="-" if family[0]["grade"] == "estimated" else "--")
-        for place, (name, family) in enumerate(families.items())
-    ]
-    for handle, family in zip(handles, families.values(), strict=True):
-        if family[0]["grade"] != "estimated":
-            handle.set_markerfacecolor("white")
-    return sheet.finish(title, handles, _advice_notes(lines))
+        axes.plot(*ends, color=colour, linewidth=0.6, zorder=2)
 
 
-def _advice_notes(lines: Sequence[dict[str, Any]]) -> list[str]:
+def _draw_deadline(axes: Axes, at: float) -> None:
+    axes.axvline(at, color=marks.GREY, linewidth=0.7, linestyle=(0, (1, 1.2)), zorder=1)
+    place_of: marks.Style = dict(xycoords=("data", "axes fraction"), xytext=(-2, 0), ha="right")
+    marks.write(axes, at, 0.03, "deadline", size=6.3, **place_of)
+
+
+def _offer_handle(place: int, name: str, of: Offer) -> Line2D:
+    handle = marks.handle(place, name, between="-" if of.estimated else "--")
+    if not of.estimated:
+        handle.set_markerfacecolor("white")
+    return handle
+
+
+def _advice_notes(lines: Sequence[Offer]) -> list[str]:
     sentences = []
-    if any(line["grade"] == "estimated" for line in lines):
+    if any(line.estimated for line in lines):
         sentences.append("filled: the slow end of an estimated range; the thin line leads to its fast end")
-    if any(line["grade"] != "estimated" for line in lines):
+    if not all(line.estimated for line in lines):
         bound = "lower bounds of time and cost, because nothing similar was published to estimate from"
         sentences.append(f"hollow, dashed: {bound}; do not compare them with estimates")
-    if any(line["price_is_old"] for line in lines):
-        old = sorted({line["target"].partition(":")[0] for line in lines if line["price_is_old"]})
+    if any(line.price_is_old for line in lines):
+        old = sorted({line.target.partition(":")[0] for line in lines if line.price_is_old})
         sentences.append(f"prices of {', '.join(old)} are more than a year old")
     return sentences

@@ -46,7 +46,7 @@ class ForecastRequest:
       base: the device counts to compile; (): two. One is enough for a strategy that shards its state.
       source: a measured run to start from.
       links: links between hosts, and paths over PCIe within one, with their texts.
-      card: a machine profile with measured links.
+      machine_profile: a file with measured links.
       memory: whether to ask for the memory of the whole model if `depths` are compiled, which may take minutes.
     """
 
@@ -56,12 +56,12 @@ class ForecastRequest:
     base: tuple[int, ...] = ()
     source: Path | None = None
     links: tuple[tuple[str, AlphaBetaLink | PciePath], ...] = ()
-    card: Path | None = None
+    machine_profile: Path | None = None
     memory: bool = True
 
     def network(self, target: Target) -> Network:
-        if self.card is not None:
-            return _measured_links(self.card)
+        if self.machine_profile is not None:
+            return _measured_links(self.machine_profile)
         between = next((link for _, link in self.links if isinstance(link, AlphaBetaLink)), None)
         path = next((link for _, link in self.links if isinstance(link, PciePath)), None)
         return network.of(target, between=between, path=path)
@@ -77,11 +77,11 @@ def request(texts: dict[str, str | None]) -> ForecastRequest:
         depths=numbers("depths", texts["depths"], "2,4"),
         source=Path(texts["from"]) if texts["from"] else None,
         links=links,
-        card=Path(texts["card"]) if texts["card"] else None,
+        machine_profile=Path(texts["card"]) if texts["card"] else None,
     )
     if asked.source is None and not names:
         raise UserError("jaxbench forecast needs --targets=v5e:16x16,h100:8, or --from=DIR of a measured run.")
-    if asked.source is not None and (names or not (links or asked.card) or not asked.counts):
+    if asked.source is not None and (names or not (links or asked.machine_profile) or not asked.counts):
         raise UserError(
             "--from=DIR takes --counts=2, and --link=1gbit or --card=machine.json, and no --targets: it starts from a "
             "measured step."
@@ -171,11 +171,11 @@ def compile_programs(
         return made
     wide = target.part(forecast_memory.COUNTS[-1]) if asked.counts else target
     placed = _placed(config, asked, wide, forecast_memory.COUNTS)
-    memory = forecast_memory.needs(experiment, placed, wide, workdir / f"{_name(wide)}-memory", console, blocks)
+    memory = forecast_memory.needs(experiment, placed, wide, workdir / f"{_folder_name(wide)}-memory", console, blocks)
     return dataclasses.replace(made, memory=memory)
 
 
-def _name(target: Target) -> str:
+def _folder_name(target: Target) -> str:
     return target.text.replace(":", "-")
 
 
@@ -207,12 +207,13 @@ def _compile(
             raise UserError("--depths: this model has no config.model.layers; gpt has.")
         with config.unlocked():
             config.model.layers = depth
-    folder = workdir / (_name(target) + (f"-{depth}-blocks" if depth else ""))
+    folder = workdir / (_folder_name(target) + (f"-{depth}-blocks" if depth else ""))
     compile_only.run(experiment, config, target.text, folder, console, keep=True)
     return folder
 
 
 def _read(row: CompiledRow, folder: Path, experiment: str, target: Target, asked: ForecastRequest) -> CompiledForecast:
+    """The forecast of a compiled program, with the events of its text."""
     from jaxbench.sweep import compile_only
 
     part = target.part(int(row.point["devices"]))
@@ -273,8 +274,8 @@ def _from_run(experiment: str, config: ConfigDict, asked: ForecastRequest) -> li
         else (text, Hosts(host=max(asked.counts), inside=link, between=None))
         for text, link in asked.links
     ]
-    if asked.card is not None:
-        networks.append((str(asked.card), _measured_links(asked.card)))
+    if asked.machine_profile is not None:
+        networks.append((str(asked.machine_profile), _measured_links(asked.machine_profile)))
     records = []
     for key in families:
         mine = [row for row in rows if (row.point.strategy, row.point.scaling, row.point.arm) == key]

@@ -51,6 +51,7 @@ class ForecastRecord:
       communication_s: the time of all messages one after another.
       host_s, host_bytes: the time of all copies between a device and its host one after another, and their bytes.
       seconds_by: the parts of work_s by estimation method.
+      large_s: the part of work_s that its matrix products would take at the rate of large ones.
       link: the link within a host that the times are for, in words; "" if there is one link only.
       by_link: scheduled_s with each link that a host may have: NVLink, peer-to-peer (PCIe) and staged (PCIe, through
         the memory of the host); {} if nothing is sent within a host of GPUs.
@@ -92,6 +93,7 @@ class ForecastRecord:
     host_s: float = 0.0
     host_bytes: int = 0
     seconds_by: dict[str, float] = dataclasses.field(default_factory=dict)
+    large_s: float = 0.0
     link: str = ""
     by_link: dict[str, float] = dataclasses.field(default_factory=dict)
     slowest_s: float = 0.0

@@ -104,17 +104,17 @@ class Torus:
         rate, rounds = self.link.bytes_per_s, 2 if collective.kind == "all-reduce" else 1
         if collective.kind == "collective-permute":
             return self.link.alpha_s + collective.wire_bytes / rate
-        hops = sum(side // 2 if self._closed(side) else side - 1 for side in sides)
-        ports = sum(2 if self._closed(side) else 1 for side in sides)
+        hops = sum(side // 2 if self._is_ring(side) else side - 1 for side in sides)
+        ports = sum(2 if self._is_ring(side) else 1 for side in sides)
         crossing = 1 / ports
         if collective.kind == "all-to-all":
             # Half of n devices send half of their bytes across the middle of the longest side. It has n / longest
             # links, and twice as many if the side closes to a ring.
             longest = max(sides)
-            crossing = max(crossing, longest / (8 if self._closed(longest) else 4))
+            crossing = max(crossing, longest / (8 if self._is_ring(longest) else 4))
         return rounds * hops * self.link.alpha_s + collective.wire_bytes * crossing / rate
 
-    def _closed(self, side: int) -> bool:
+    def _is_ring(self, side: int) -> bool:
         return side > 2 and side % self.ring == 0  # two chips are neighbours either way: there is no way around
 
     def _sides(self, group: int) -> list[int]:
@@ -222,11 +222,11 @@ def of(target: Target, *, between: AlphaBetaLink | None = None, path: PciePath |
             raise UserError(
                 f"--targets={target.text} is larger than a slice of {target.name} can be: use at most {link.pod}."
             )
-        torus = Torus(shape=target.shape, link=_link(link), ring=link.ring, chip=target.chip)
+        torus = Torus(shape=target.shape, link=_as_alpha_beta(link), ring=link.ring, chip=target.chip)
         if target.slices == 1:  # then it needs no network, whether the catalogue has one or not
             return torus
         joined = hardware.link(name, "dcn")
-        between = between or (_link(joined) if joined else None)
+        between = between or (_as_alpha_beta(joined) if joined else None)
         if between is None:
             raise UserError(
                 f"--targets={target.text}: the catalogue has no network between slices of {target.name}: give one with "
@@ -234,8 +234,8 @@ def of(target: Target, *, between: AlphaBetaLink | None = None, path: PciePath |
             )
         return Slices(devices=target.devices // target.slices, inside=torus, between=between)
     outside = hardware.link(name, "network")
-    inside = path or (_nvlink(name) if target.path == "nvlink" else slot(target, peer=target.path == "p2p"))
-    between = between or (_link(outside) if outside else None)
+    inside = path or (_nvlink_by_kind(name) if target.path == "nvlink" else slot(target, peer=target.path == "p2p"))
+    between = between or (_as_alpha_beta(outside) if outside else None)
     if target.devices > target.domain and between is None:
         raise UserError(f"--targets={target.text}: {NO_NETWORK}")
     return Hosts(host=target.domain, inside=inside, between=between)
@@ -268,14 +268,14 @@ def alternatives(network: Network, target: Target) -> dict[str, Network]:
     paths = {peer: dataclasses.replace(path or slot(target, peer=peer), peer=peer) for peer in (True, False)}
     peak = hardware.find(target.device_kind)
     own = target.path == "nvlink" and peak is not None
-    nvlink = _nvlink(peak.name if own and peak else _NVLINK_OF)  # a GPU without NVLink has no rate of its own
+    nvlink = _nvlink_by_kind(peak.name if own and peak else _NVLINK_OF)  # a GPU without NVLink has no rate of its own
     inside: dict[str, dict[str, AlphaBetaLink] | PciePath] = {NVLINK: nvlink, PEER: paths[True], STAGED: paths[False]}
     return {name: dataclasses.replace(network, inside=each) for name, each in inside.items()}
 
 
-def _nvlink(name: str) -> dict[str, AlphaBetaLink]:
+def _nvlink_by_kind(name: str) -> dict[str, AlphaBetaLink]:
     found = {kind: hardware.link(name, "nvlink", kind) for kind in ("", "all-reduce")}
-    return {kind: _link(link) for kind, link in found.items() if link is not None}
+    return {kind: _as_alpha_beta(link) for kind, link in found.items() if link is not None}
 
 
 def parse(text: str) -> AlphaBetaLink | PciePath:
@@ -334,5 +334,5 @@ def assumed(network: Network) -> list[str]:
     return notes
 
 
-def _link(link: hardware.KnownLink) -> AlphaBetaLink:
+def _as_alpha_beta(link: hardware.KnownLink) -> AlphaBetaLink:
     return AlphaBetaLink(alpha_s=link.alpha_s, bytes_per_s=link.bytes_per_s)

@@ -6,69 +6,31 @@ The answer of `jaxbench advise` as a table, advise.csv, a figure and a page, mad
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from jaxbench.analysis.compiled import gigabytes
-from jaxbench.catalog import power_share
 from jaxbench.core.store import write_atomic
-from jaxbench.digits import digits
+from jaxbench.digits import counted, digits
 from jaxbench.errors import UserError
-from jaxbench.features.forecast import forecasts
-from jaxbench.features.forecast.figures import clock, draw_advice, draw_forecast, draw_links
-from jaxbench.features.forecast.forecasts import COMPILED, LINKS, ForecastRecord
+from jaxbench.features.forecast import columns, forecasts
+from jaxbench.features.forecast.advice import NO, Offer, TrainingBudget
+from jaxbench.features.forecast.columns import ADVICE_DEFINITION, DEFINITION, band
+from jaxbench.features.forecast.figures import draw_advice, draw_forecast, draw_links
+from jaxbench.features.forecast.forecasts import AT_BEST, COMPILED, ESTIMATED, LINKS, ForecastRecord
 from jaxbench.records.documents import decode, unsealed
 from jaxbench.records.reading import read_json
 from jaxbench.report import page
 from jaxbench.report.drawing import canvas
 from jaxbench.report.page import Page, Picture, Purpose, Section
-from jaxbench.report.table import ALWAYS, TEXT, Column, Table, fill, to_csv
+from jaxbench.report.pictures import pictured
+from jaxbench.report.table import fill, to_csv
 
-PAGE, CSV, DEFINITION = "forecast.html", "forecast.csv", "forecasts"
-_FILE = tuple(
-    Column(name, name)
-    for name in (
-        "target",
-        "experiment",
-        "device_kind",
-        "point",
-        "strategy",
-        "scaling",
-        "arm",
-        "devices",
-        "global_batch",
-        "basis",
-        "status",
-        "reason",
-        "fits",
-        "peak_bytes",
-        "memory_bytes",
-        "wire_bytes",
-        "grade",
-        "low_s",
-        "scheduled_s",
-        "high_s",
-        "work_s",
-        "communication_s",
-        "host_s",
-        "host_bytes",
-        "bubble_s",
-        "slowest_s",
-        "family",
-        "runs",
-        "flops",
-        "peak_flop_per_s",
-        "parameters",
-        "kernels",
-        "attention",
-        "link",
-    )
-)
+PAGE, CSV = "forecast.html", "forecast.csv"
 _PLOTS = (draw_forecast, draw_links)
 _PARTS = {
     "cycles": "products",
@@ -78,42 +40,24 @@ _PARTS = {
     "unknown": "other kernels",
     "measured": "measured work",
 }
-FILE, ADVICE_PAGE, ADVICE_CSV, ADVICE_DEFINITION = "advise.json", "advise.html", "advise.csv", "advice"
-_DAY_S, _KWH = 86400.0, 3.6e6
-_DRAWN = f"counted at {100 * power_share.TRAINING:.0f} % ({power_share.MEASURED_ON}, published in {power_share.SOURCE})"
-
-
-def _times(record: ForecastRecord) -> str:
-    """A range of milliseconds: "120 .. 190", or "at least 64" for a bound."""
-    if record.low_s is None:
-        return ""
-    low = digits(1e3 * record.low_s)
-    return f"at least {low}" if record.high_s is None else f"{low} .. {digits(1e3 * record.high_s)}"
-
-
-def _utilisation(record: ForecastRecord) -> str:
-    most, least = record.utilisation(record.low_s), record.utilisation(record.high_s)
-    if most is None:
-        return ""
-    return f"at most {100 * most:.3g}" if least is None else f"{100 * least:.3g} .. {100 * most:.3g}"
-
-
-def _fits(record: ForecastRecord) -> str:
-    return {True: "yes", False: "NO", None: "not known"}[record.fits]
-
-
-_COLUMNS = (
-    Column("target", "target", kind=TEXT, terminal=ALWAYS),
-    Column("point", "point", kind=TEXT, terminal=ALWAYS),
-    Column("basis", "basis", kind=TEXT, terminal=ALWAYS),
-    Column("state", "status", kind=TEXT, style=lambda value: "ok" if value == "ok" else "no", terminal=ALWAYS),
-    Column("fits", _fits, kind=TEXT, style=lambda value: "no" if value == "NO" else "", terminal=ALWAYS),
-    Column("memory", lambda row: row.peak_bytes and gigabytes(row.peak_bytes), kind=TEXT, terminal=ALWAYS),
-    Column("sent", lambda row: gigabytes(row.wire_bytes) if row.status == "ok" else None, kind=TEXT, terminal=ALWAYS),
-    Column("grade", lambda r: f"{r.grade}, plain attention" if r.only_plain else r.grade, kind=TEXT, terminal=ALWAYS),
-    Column("time, ms", _times, kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
-    Column("MFU, %", _utilisation, kind=TEXT, terminal=ALWAYS, definition=DEFINITION),
+FILE, ADVICE_PAGE, ADVICE_CSV = "advise.json", "advise.html", "advise.csv"
+# The answers of `jaxbench advise`.
+CHEAPEST = {ESTIMATED: "Cheapest by an estimate", AT_BEST: "Cheapest by a lower bound on the time"}
+PLAIN = " for this program with plain attention"
+NOT_IN_TIME, NOTHING_FITS = "No candidate ends by the deadline.", "No device is known to fit."
+WHY_A_BOUND = (
+    "At best: kernels are shorter here than in any published run. The gaps between them are not counted, so a step may "
+    "be much slower. A larger per-device batch makes kernels longer."
 )
+NOT_MEASURED = "No time here was measured."
+NOT_COMPARABLE = "No time here was measured; a bound and an estimate cannot be compared."
+GROWTH = {
+    "all": "{who} ({link}): {steps} times the work of {fewest}. {too_many}{others}",
+    "too many": "From {count} on, more cost more than they bring. ",
+    "other links": "{many} would do {words}.",
+    "no other link": "No other link would change this for {many} by more than 2 %.",
+}
+OLD_PRICE = "{device} from {offer}: the price is from {date}, more than a year ago: give a new one with --prices=FILE."
 
 
 def write(folder: Path, console: Console, answer: str = "") -> None:
@@ -122,12 +66,12 @@ def write(folder: Path, console: Console, answer: str = "") -> None:
     Raises UserError: the folder has no forecasts, or cannot be written.
     """
     records = forecasts.read(folder)
-    drawn = {plot: canvas.render(functools.partial(plot, records, title=title(records))) for plot in _PLOTS}
-    pictures = [Picture(name=p.name, svg=files["svg"], caption=p.caption) for p, files in drawn.items() if files]
-    made = page_of(records, pictures, answer)
+    named = title(records)
+    drawn = {plot: pictured(plot.name, partial(plot, records, title=named), plot.caption) for plot in _PLOTS}
+    made = page_of(records, [picture for _, shown in drawn.values() for picture in shown], answer)
     # Everything is made before anything is written: an error in a figure leaves the last page as it was.
     try:
-        for plot, files in drawn.items():
+        for plot, (files, _) in drawn.items():
             canvas.write(files, folder / "figures", plot.name)
         write_atomic(folder / CSV, fill_csv(records))
         write_atomic(folder / PAGE, page.render(made))
@@ -138,8 +82,8 @@ def write(folder: Path, console: Console, answer: str = "") -> None:
 
 
 def fill_csv(records: Sequence[ForecastRecord]) -> str:
-    """forecast.csv: every record, with the columns of `_FILE`."""
-    return to_csv(_FILE, records)
+    """forecast.csv: every record."""
+    return to_csv([column for column in columns.of_forecasts() if column.csv], records)
 
 
 def title(records: Sequence[ForecastRecord]) -> str:
@@ -165,8 +109,8 @@ def page_of(records: Sequence[ForecastRecord], pictures: Sequence[Picture] = (),
     exact = sum(record.basis == COMPILED and record.status == "ok" for record in records)
     of = " for this program with plain attention" if any(record.only_plain for record in records) else ""
     headlines = [
-        f"{exact} of {len(records)} forecast{'s are' if len(records) != 1 else ' is'} of compiled points, so memory "
-        "and bytes are exact.",
+        f"{exact} of {counted(len(records), 'point')} {'was' if exact == 1 else 'were'} compiled"
+        f"{', so memory and bytes are exact' if exact == len(records) else '; only there memory and bytes are exact'}.",
         "No number here is a measured time. A range reflects how far published runs were from their forecasts; 'at "
         f"least' is a lower bound{of}.",
     ]
@@ -177,8 +121,10 @@ def page_of(records: Sequence[ForecastRecord], pictures: Sequence[Picture] = (),
         sections.append(Section(heading="Where the time goes", sentences=parts, definition=DEFINITION))
     if links := [_link(record) for record in records if record.by_link and record.status == "ok"]:
         sections.append(Section(heading="What the link costs", sentences=links, definition=DEFINITION))
-    sections.append(Section(heading="How the times were estimated", sentences=_methods(records), definition=DEFINITION))
-    table = fill(_COLUMNS, records, group=lambda record: record.target.partition(":")[0])
+    methods = _method_notes(records)
+    sections.append(Section(heading="How the times were estimated", sentences=methods, definition=DEFINITION))
+    shown = [column for column in columns.of_forecasts() if column.terminal]
+    table = fill(shown, records, group=lambda record: record.target.partition(":")[0])
     return Page(
         name="forecast",
         heading=title(records),
@@ -197,7 +143,7 @@ def _link(record: ForecastRecord) -> str:
     words = [f"{100 * (factor or 0.0):.0f} % of a step over {LINKS[name]}" for name, factor in factors.items()]
     slow = record.link_factor(record.slowest_s)
     used = f", here {record.link}" if record.link else ""
-    least = f"; {100 * slow:.0f} % at the slowest that was measured of this kind" if slow is not None else ""
+    least = f"; {100 * slow:.0f} % over the slowest link of this kind that was measured" if slow is not None else ""
     return f"{record.target} {record.point}{used}: work is {', '.join(words)}{least}."
 
 
@@ -217,94 +163,27 @@ def _waterfall(records: Sequence[ForecastRecord]) -> list[str]:
         seconds["waiting for messages" + (" and the host" if record.host_bytes else "")] = step - work
         parts = [f"{name} {100 * part / step:.0f} %" for name, part in seconds.items() if part > 0.005 * step]
         host = f" A device copies {gigabytes(record.host_bytes)} to or from its host." if record.host_bytes else ""
-        sentences.append(f"{record.target} {record.point}: {digits(1e3 * step)} ms: {', '.join(parts)}.{host}")
+        sentences.append(f"{record.target} {record.point}, {digits(1e3 * step)} ms: {', '.join(parts)}.{host}")
     return sentences
 
 
-def _methods(records: Sequence[ForecastRecord]) -> list[str]:
+def _method_notes(records: Sequence[ForecastRecord]) -> list[str]:
     notes: dict[str, list[str]] = {}  # each note once: dozens of points of a target share it
     for record in records:
         for note in record.notes:
             notes.setdefault(note, []).append(f"{record.target} {record.point}")
         if record.sources and record.basis != COMPILED:
-            notes.setdefault(f"From {', '.join(record.sources)}.", []).append(f"{record.target} {record.point}")
+            made = f"Extrapolated from {' and '.join(record.sources)}."
+            notes.setdefault(made, []).append(f"{record.target} {record.point}")
     return [
         f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {note}" for note, names in notes.items()
     ]
 
 
-Line = dict[str, Any]
-
-
-def _band(line: Line, name: str, scale: float = 1.0) -> str:
-    """A range: "1,200 .. 1,900", or "at least 1,200" for a bound."""
-    low, high = line[f"low_{name}"], line[f"high_{name}"]
-    if low is None:
-        return ""
-    return f"at least {digits(low / scale)}" if high is None else f"{digits(low / scale)} .. {digits(high / scale)}"
-
-
-def _paid(line: Line) -> str:
-    most, least = line["most_examples_per_money"], line["least_examples_per_money"]
-    return f"at most {digits(most)}" if least is None else f"{digits(least)} .. {digits(most)}"
-
-
-def _price(line: Line) -> str:
-    return f"{line['price_per_device_hour']:.3g}{' (old)' if line['price_is_old'] else ''}"
-
-
-def _offer(line: Line) -> str:
-    """The provider and the kind of its price: "RunPod, spot"."""
-    return f"{line['provider']}, {line['kind']}"
-
-
-def _saved_by(lines: list[Line]) -> Callable[[Line], str]:
-    """What the devices of a candidate beyond the fewest of its kind save: "64 more save 0.04 %"."""
-
-    def family(line: Line) -> tuple[Any, ...]:
-        return line["device"], line["provider"], line["kind"], line["strategy"], line["arm"], line["grade"]
-
-    fewest: dict[tuple[Any, ...], Line] = {}
-    for line in sorted((line for line in lines if line["meets_deadline"] != "no"), key=lambda line: line["devices"]):
-        fewest.setdefault(family(line), line)
-
-    def say(line: Line) -> str:
-        base = fewest.get(family(line))
-        if base is None or line["devices"] <= base["devices"] or not base["sort_cost"]:
-            return ""
-        saved = 100 * (1 - line["sort_cost"] / base["sort_cost"])
-        what = f"save {saved:.2g} %" if saved > 0 else f"cost {-saved:.2g} % more"
-        return f"{line['devices'] - base['devices']} more {what}"
-
-    return say
-
-
-def _columns(document: Line) -> tuple[Column, ...]:
-    money = next((line["currency"] for line in document["candidates"]), "")
-    unit = document["job"]["unit"]
-    unit_of_time, scale = clock(document["candidates"])
-    deadline = (
-        []
-        if document["job"]["deadline_s"] is None
-        else [Column("in time", lambda line: line["meets_deadline"], kind=TEXT, terminal=ALWAYS)]
-    )
-    # Always shown is what decides: hardware, grade, time and cost.
-    return (
-        Column("hardware", lambda line: line["name"], kind=TEXT, terminal=ALWAYS),
-        Column("provider", _offer, kind=TEXT, terminal=5),
-        Column("strategy", lambda line: " ".join(filter(None, (line["strategy"], line["arm"]))), kind=TEXT, terminal=4),
-        Column("grade", lambda line: line["grade"], kind=TEXT, terminal=ALWAYS),
-        *deadline,
-        Column(
-            unit_of_time, lambda line: _band(line, "s", scale), kind=TEXT, terminal=ALWAYS, definition=ADVICE_DEFINITION
-        ),
-        Column(money, lambda line: _band(line, "cost"), kind=TEXT, terminal=ALWAYS, definition=ADVICE_DEFINITION),
-        Column("more devices", _saved_by(document["candidates"]), kind=TEXT, terminal=9, definition=ADVICE_DEFINITION),
-        Column("kWh", lambda line: _band(line, "joules", _KWH) or "unknown", kind=TEXT, terminal=6),
-        Column(f"{unit} per {money}", _paid, kind=TEXT, terminal=7, definition=ADVICE_DEFINITION),
-        Column("memory", lambda line: gigabytes(line["peak_bytes"]), kind=TEXT, terminal=3),
-        Column(f"{money} per hour", _price, kind=TEXT, terminal=8),
-    )
+def _read_advice(value: object) -> tuple[dict[str, Any], list[Offer], TrainingBudget]:
+    """(the whole document, its candidates, what was to be trained). Raises ValueError."""
+    document = unsealed(decode(dict[str, Any], value))
+    return document, decode(list[Offer], document["candidates"]), decode(TrainingBudget, document["job"])
 
 
 def write_advice(folder: Path, console: Console) -> None:
@@ -312,16 +191,24 @@ def write_advice(folder: Path, console: Console) -> None:
 
     Raises UserError: the folder has no advice, or cannot be written.
     """
-    again = "make it again with 'jaxbench advise'."
-    document = read_json(folder / FILE, lambda value: unsealed(decode(dict[str, Any], value)), again)
-    lines, columns = document["candidates"], _columns(document)
-    files = canvas.render(lambda: draw_advice(lines, document["job"], title=_title(document)))
-    pictures = [Picture(name="advise", svg=files["svg"], caption=draw_advice.caption)] if files else []
-    brief = fill(columns, [line for line in lines if line["best"]])
-    made = _page(document, fill(columns, lines), brief, pictures)
+    document, lines, job = read_json(folder / FILE, _read_advice, "make it again with 'jaxbench advise'.")
+    title = _advice_title(str(document["experiment"]), job)
+    files, pictures = pictured("advise", partial(draw_advice, lines, job, title=title), draw_advice.caption)
+    shown = columns.of_advice(lines, job)
+    made = Page(
+        name="advise",
+        heading=title,
+        headlines=_answers(lines),
+        pictures=pictures,
+        table=fill(shown, lines),
+        brief=fill(shown, [line for line in lines if line.best]),
+        sections=_sections(document, lines),
+        definition=ADVICE_DEFINITION,
+        made_from=FILE,
+    )
     try:
         canvas.write(files, folder / "figures", "advise")
-        write_atomic(folder / ADVICE_CSV, _csv(lines))
+        write_atomic(folder / ADVICE_CSV, to_csv(columns.of_advice_file(), lines))
         write_atomic(folder / ADVICE_PAGE, page.render(made))
     except OSError as error:
         raise UserError(f"cannot write the advice into '{folder}' ({error.strerror}).") from error
@@ -329,79 +216,56 @@ def write_advice(folder: Path, console: Console) -> None:
     console.print(f"\nPage, figure and table: {folder / ADVICE_PAGE}", highlight=False, soft_wrap=True)
 
 
-def _csv(lines: list[Line]) -> str:
-    names = list(lines[0]) if lines else ["name"]  # a file without candidates still has a heading
-    return to_csv([Column(name, operator.itemgetter(name)) for name in names], lines)
+def _advice_title(experiment: str, job: TrainingBudget) -> str:
+    size = f"{job.examples:,.0f} {job.unit}"
+    tokens = f" ({job.examples * job.tokens:.3g} tokens)" if job.tokens else ""
+    days = "" if job.deadline_s is None else f", within {counted(_rounded(job.deadline_s / columns.DAY_S), 'day')}"
+    return f"Hardware for {experiment}, {size}{tokens}{days}: nothing was run"
 
 
-def _title(document: Line) -> str:
-    job = document["job"]
-    size = f"{job['examples']:,.0f} {job['unit']}"
-    tokens = f" ({job['examples'] * job['tokens']:.3g} tokens)" if job["tokens"] else ""
-    days = "" if job["deadline_s"] is None else f", within {job['deadline_s'] / _DAY_S:g} d"
-    return f"Hardware for {document['experiment']}, {size}{tokens}{days}: nothing was run"
+def _rounded(days: float) -> float:
+    """To three digits."""
+    return float(f"{days:.3g}")
 
 
-def _page(document: Line, table: Table, brief: Table, pictures: list[Picture]) -> Page:
-    sections = [Section("Assumed", document["assumed"], definition=ADVICE_DEFINITION)]
-    if document["missing"]:
-        sections.insert(0, Section("Not estimated", document["missing"]))
-    if grown := [_growth(each) for each in document.get("growth", [])]:
-        sections.insert(
-            0, Section("What another GPU brings, and what NVLink is worth", grown, definition=ADVICE_DEFINITION)
-        )
-    if ways := document.get("gathers"):
-        sections.insert(0, Section("How often to gather parameters", ways, definition=ADVICE_DEFINITION))
-    if prices := _old(document["candidates"]):
-        sections.insert(0, Section("Old prices", prices, definition="prices"))
-    sections.append(Section("Prices", _sources(document["candidates"]), page.Purpose.DETAIL, "prices"))
-    return Page(
-        name="advise",
-        heading=_title(document),
-        headlines=_answers(document),
-        pictures=pictures,
-        table=table,
-        brief=brief,
-        sections=sections,
-        definition=ADVICE_DEFINITION,
-        made_from=FILE,
-    )
+def _sections(document: dict[str, Any], lines: Sequence[Offer]) -> list[Section]:
+    """The sections with sentences, what a reader should know first on top."""
+    grown = [_growth(each) for each in document.get("growth", [])]
+    sections = [
+        Section("Old prices", _old_prices(lines), definition="prices"),
+        Section("How often to gather parameters", document.get("gathers") or [], definition=ADVICE_DEFINITION),
+        Section("What another GPU brings, and what NVLink is worth", grown, definition=ADVICE_DEFINITION),
+        Section("Not estimated", document["missing"]),
+        Section("Assumed", document["assumed"], definition=ADVICE_DEFINITION),
+    ]
+    prices = Section("Prices", _price_sources(lines), page.Purpose.DETAIL, "prices")
+    return [*(section for section in sections if section.sentences or section.heading == "Assumed"), prices]
 
 
-def _answers(document: Line) -> list[str]:
-    lines = [line for line in document["candidates"] if line["meets_deadline"] != "no"]
+def _answers(every: Sequence[Offer]) -> list[str]:
+    """The cheapest offer that meets the deadline, for each grade, as sentences."""
+    lines = [line for line in every if line.meets_deadline != NO]
     if not lines:
-        return ["No candidate ends by the deadline." if document["candidates"] else "No device is known to fit."]
-    unit, scale = clock(document["candidates"])
+        return [NOT_IN_TIME if every else NOTHING_FITS]
+    unit, scale = columns.clock(every)
     sentences = []
-    for grade, how in (("estimated", "Cheapest by an estimate"), ("at best", "Cheapest by a lower bound on the time")):
-        found = [line for line in lines if line["grade"] == grade and line["best"]]
-        found = found or [line for line in lines if line["grade"] == grade]
+    for grade, how in CHEAPEST.items():
+        found = [line for line in lines if line.grade == grade and line.best]
+        found = found or [line for line in lines if line.grade == grade]
         if found:
-            line = min(found, key=lambda line: line["sort_cost"])  # within a grade: a bound is below every estimate
-            if grade == "at best" and "plain" in line.get("attention", ""):
-                how += " for this program with plain attention"
-            sentences.append(
-                f"{how}: {line['name']} from {_offer(line)}, {_band(line, 's', scale)} {unit}, "
-                f"{_band(line, 'cost')} {line['currency']}."
-            )
-    grades = {line["grade"] for line in lines}
-    if "at best" in grades:
-        sentences.append(
-            "At best: kernels are shorter here than in any published run. The gaps between them are not counted, so a "
-            "step may be much slower. A larger per-device batch makes kernels longer."
-        )
-    both = "; a bound and an estimate cannot be compared" if len(grades) > 1 else ""
-    return [*sentences, f"No time here was measured{both}."]
+            line = min(found, key=lambda line: line.sort_cost)  # within a grade: a bound is below every estimate
+            plain = PLAIN if grade == AT_BEST and "plain" in line.attention else ""
+            took, cost = band(line.low_s, line.high_s, scale), band(line.low_cost, line.high_cost)
+            sentences.append(f"{how}{plain}: {line.name} from {line.offer}, {took} {unit}, {cost} {line.currency}.")
+    grades = {line.grade for line in lines}
+    bounds = [WHY_A_BOUND] if AT_BEST in grades else []
+    return [*sentences, *bounds, NOT_COMPARABLE if len(grades) > 1 else NOT_MEASURED]
 
 
-def _growth(each: Line) -> str:
+def _growth(each: dict[str, Any]) -> str:
     """What more GPUs of a host bring: "rtx4090 (PCIe 4.0 x16, ...): 2 do 0.9 times the work of 1, ..."."""
     fewest, many = each["devices"][0], each["devices"][-1]
-    steps = ", ".join(
-        f"{count} do {digits(speed)}" for count, speed in zip(each["devices"][1:], each["speed"][1:], strict=True)
-    )
-    who = " ".join(filter(None, (each["target"], each["strategy"], each["arm"])))
+    steps = [f"{count} do {digits(speed)}" for count, speed in zip(each["devices"][1:], each["speed"][1:], strict=True)]
     others = {
         # Its own link, and links that hardly matter, would only repeat the number.
         name: speed[-1]
@@ -409,28 +273,32 @@ def _growth(each: Line) -> str:
         if abs(speed[-1] / each["speed"][-1] - 1) > 0.02
     }
     words = ", ".join(f"{digits(speed)} over {LINKS[name]}" for name, speed in others.items())
-    link = f"{each['link'] or 'NVLink'}{', at best' if each['bound'] else ''}"
-    return (
-        f"{who} ({link}): {steps} times the work of {fewest}. "
-        + (f"From {each['too_many']} on, more cost more than they bring. " if each["too_many"] else "")
-        + (f"{many} would do {words}." if words else f"No other link would change this for {many} by more than 2 %.")
+    return GROWTH["all"].format(
+        who=" ".join(filter(None, (each["target"], each["strategy"], each["arm"]))),
+        link=f"{each['link'] or 'NVLink'}{', at best' if each['bound'] else ''}",
+        steps=", ".join(steps),
+        fewest=fewest,
+        too_many=GROWTH["too many"].format(count=each["too_many"]) if each["too_many"] else "",
+        others=GROWTH["other links" if words else "no other link"].format(many=many, words=words),
     )
 
 
-def _old(lines: list[Line]) -> list[str]:
-    known = {(line["device"], _offer(line)): line["price_date"] for line in lines if line["price_is_old"]}
-    return [
-        f"{device} from {provider}: the price is from {date}, more than a year ago: give a new one with --prices=FILE."
-        for (device, provider), date in known.items()
-    ]
+def _old_prices(lines: Sequence[Offer]) -> list[str]:
+    known = {(line.device, line.offer): line.price_date for line in lines if line.price_is_old}
+    return [OLD_PRICE.format(device=device, offer=offer, date=date) for (device, offer), date in known.items()]
 
 
-def _sources(lines: list[Line]) -> list[str]:
+def _price_sources(lines: Sequence[Offer]) -> list[str]:
     return list(
         dict.fromkeys(
-            f"{line['device']}, {_offer(line)}: {line['price_per_device_hour']:g} {line['currency']} per device-hour "
-            f"on {line['price_date']} ({line['price_source']}); "
-            + (f"{line['watts']:g} W, {_DRAWN}." if line["watts"] else "power not published.")
+            f"{line.device}, {line.offer}: {line.price_per_device_hour:g} {line.currency} per device-hour on "
+            f"{line.price_date} ({line.price_source}); {_power_clause(line)}."
             for line in lines
         )
     )
+
+
+def _power_clause(line: Offer) -> str:
+    if not line.watts:
+        return "power not published"
+    return f"{line.watts:g} W, counted at {100 * line.drawn:.0f} % ({line.drawn_source})"

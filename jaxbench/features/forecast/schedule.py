@@ -148,17 +148,23 @@ class _Reader:
             yield from self._of(line, users)
 
     def _of(self, line: Instruction, users: Mapping[str, Instruction]) -> Iterator[Event]:
+        """The events of one instruction. users: by name, what takes the result of a collective's start."""
         if line.opcode == "while":
-            trips = self._module.trip_count(line)
-            yield Loop(trips or 1, tuple(self.events(line.body)), known=trips is not None)
+            trips, events = self._module.trip_count(line), tuple(self.events(line.body))
+            if line.instead:
+                pass
+            elif line.seldom:  # no turn, or one
+                yield from (_part_of(event, line.seldom) for event in events)
+            else:
+                yield Loop(trips or 1, events, known=trips is not None)
         elif line.opcode == "conditional":  # the longest branch: stages run different ones, and wait for each other
             longest = max((tuple(self.events(name)) for name in line.branches), key=work_s, default=())
-            yield from longest if line.one_in == 1 else (_part_of(event, line.one_in) for event in longest)
+            yield from (_part_of(event, line.seldom or 1) for event in longest)
         elif line.opcode == "call":
             for name in line.called:
                 yield from self.events(name)
         elif line.kind in COLLECTIVES:
-            yield from self._message(line, line, users.get(line.name), waits=_is_waited_for(line))
+            yield from self._send_and_wait(line, line, users.get(line.name), waits=_is_waited_for(line))
         elif line.opcode == "send" and (found := collective_counts.of_slices(line, self._module, self._mesh)):
             yield Send(_between(line), *found)
         elif line.opcode == "recv-done" and (name := _between(self._module.instructions.get(line.operands[0], line))):
@@ -193,9 +199,9 @@ class _Reader:
             yield from [] if cost is None else [cost]
         else:
             starts = "AsyncCollectiveStart" in calls or line.opcode == "async-start"
-            yield from self._message(line, collective, None, waits=not starts)
+            yield from self._send_and_wait(line, collective, None, waits=not starts)
 
-    def _message(
+    def _send_and_wait(
         self, line: Instruction, collective: Instruction, done: Instruction | None, *, waits: bool
     ) -> Iterator[Event]:
         found, stride = collective_counts.of_instruction(collective, self._module, self._mesh, done)
@@ -221,7 +227,7 @@ class _Reader:
             seen.add(name)
             if line.opcode == "fusion" and any("AsyncCollectiveStart" in each.rest for each in self._inner(line)):
                 return name
-            if line.opcode == "get-tuple-element" or (line.opcode == "fusion" and self._carries(line)):
+            if line.opcode == "get-tuple-element" or (line.opcode == "fusion" and self._is_async_fusion(line)):
                 ahead = alike_first(line.operands) + ahead
         return ""
 
@@ -229,14 +235,16 @@ class _Reader:
         """The instructions of the computations that `line` calls."""
         return [inner for called in line.called for inner in self._module.lines(called)]
 
-    def _carries(self, line: Instruction) -> bool:
+    def _is_async_fusion(self, line: Instruction) -> bool:
         return any('"async_collective_fusion_config"' in each.rest for each in (line, *self._inner(line)))
 
 
 def _part_of(event: Event, one_in: int) -> Event:
     """The mean of an event that happens once in `one_in` times. Loops in such a branch count in full."""
+    if one_in == 1:
+        return event
     if isinstance(event, Cost):
-        return dataclasses.replace(event, seconds=event.seconds / one_in)
+        return dataclasses.replace(event, seconds=event.seconds / one_in, large_s=event.large_s / one_in)
     if isinstance(event, Send):
         sizes = {name: round(getattr(event.collective, name) / one_in) for name in ("bytes", "elements", "wire_bytes")}
         return dataclasses.replace(event, collective=dataclasses.replace(event.collective, **sizes))

@@ -141,12 +141,14 @@ class Chip:
 @dataclass(frozen=True, kw_only=True)
 class Cost:
     """The cost of an instruction. how: the method: cycles | roofline | memory | kernel (from its own FLOPs) | unknown
-    (no estimate of its FLOPs: only its bytes count)."""
+    (no estimate of its FLOPs: only its bytes count). large_s: of a matrix product, its time at the rate of a large one
+    of its number format."""
 
     seconds: float
     how: str
     flops: float = 0.0
     bytes: int = 0
+    large_s: float = 0.0
     name: str = ""  # the kernel's name
 
 
@@ -181,11 +183,12 @@ def cost(line: Instruction, module: Module, on: Chip) -> Cost | None:
     flops, moved = operations.of_instruction(line, module), traffic(line, module)
     memory_s = on.kernel_s + moved / on.memory_bytes_per_s
     if flops:
-        cycles = _CYCLES.search(line.rest)
+        cycles, large_s = _CYCLES.search(line.rest), flops / _rate(line, module, on)
         if cycles and on.clock_hz:
-            return Cost(seconds=int(cycles[1]) / on.clock_hz, how="cycles", flops=flops, bytes=moved)
+            seconds = int(cycles[1]) / on.clock_hz
+            return Cost(seconds=seconds, how="cycles", flops=flops, bytes=moved, large_s=min(seconds, large_s))
         seconds = max(_product_s(line, module, on, flops), memory_s)
-        return Cost(seconds=seconds, how="roofline", flops=flops, bytes=moved)
+        return Cost(seconds=seconds, how="roofline", flops=flops, bytes=moved, large_s=min(seconds, large_s))
     if line.opcode == "custom-call":
         name = line.target or "custom call"
         # What a kernel states about itself is believed first: only JAX's own attention is known by name.
@@ -204,7 +207,7 @@ def to_host(line: Instruction, module: Module) -> int:
 
     The largest array on the device counts, because that in the host's memory may be the buffer of a whole loop.
     """
-    given = [array for name in line.operands for array in _arrays(name, module)]
+    given = [array for name in line.operands for array in _arrays_of(name, module)]
     if line.opcode not in _COPIES or not any(_HOST.search(array.layout) for array in (*line.arrays, *given)):
         return 0
     here = [array.bytes for array in (*line.arrays, *given) if not _HOST.search(array.layout)]
@@ -218,7 +221,7 @@ def _attention(line: Instruction, module: Module) -> tuple[float, float]:
     called = named[1] if named is not None else line.name
     known = (found for name, found in _ATTENTION_KERNELS.items() if name in called)
     products, side = next(known, (0, 0))
-    for array in [array for name in line.operands for array in _arrays(name, module)[:1]] if products else []:
+    for array in [array for name in line.operands for array in _arrays_of(name, module)[:1]] if products else []:
         if array.dtype in _DTYPES and len(array.shape) >= 3:  # the queries: index tables of masks come before them
             positions, width = array.shape[side], array.shape[-1]
             kernel, direction = "cudnn" if "cudnn" in line.target else "fa2", "forward" if products == 2 else "backward"
@@ -232,15 +235,20 @@ def _attention(line: Instruction, module: Module) -> tuple[float, float]:
 
 def _product_s(line: Instruction, module: Module, on: Chip, flops: float) -> float:
     """The seconds of products with this many FLOPs. All count as of the first one's size and number format."""
-    first, known = _first_product(line, module), dict(on.products)
-    operand = _arrays(first.operands[0], module)[:1] if first is not None and first.operands else ()
-    # Other formats are rare in training and count as bfloat16.
-    rate = known.get(_DTYPES.get(operand[0].dtype if operand else "", ""), known["bfloat16"])
+    first, rate = _first_product(line, module), _rate(line, module, on)
     size = None if first is None else operations.size(first, module)
     if size is None or not on.cores:
         return flops / rate
     one = 2.0 * size.batch * size.rows * size.columns * size.contracted
     return product_s(size, rate, on.cores) * flops / one
+
+
+def _rate(line: Instruction, module: Module, on: Chip) -> float:
+    """The FLOP/s of large products in the number format of the first product of `line`."""
+    first, known = _first_product(line, module), dict(on.products)
+    operand = _arrays_of(first.operands[0], module)[:1] if first is not None and first.operands else ()
+    # Other formats are rare in training and count as bfloat16.
+    return known.get(_DTYPES.get(operand[0].dtype if operand else "", ""), known["bfloat16"])
 
 
 def _first_product(line: Instruction, module: Module) -> Instruction | None:
@@ -262,14 +270,15 @@ def traffic(line: Instruction, module: Module) -> int:
     if line.opcode == "fusion" and line.called and line.called[0] in module.computations:
         return _fusion(line, module)
     if line.opcode == "dynamic-update-slice":  # in place: the update is read and written, the rest stays
-        return 2 * size(_arrays(line.operands[1], module))
+        return 2 * size(_arrays_of(line.operands[1], module))
     scratch = line.opcode == "custom-call" and _SCRATCH.search(line.type)
     made = line.arrays[:-1] if scratch else line.arrays  # nobody knows how much of a workspace is used
-    reads = [size(line.arrays)] if line.opcode in _PICKS else [size(_arrays(name, module)) for name in line.operands]
+    reads = [size(line.arrays)] if line.opcode in _PICKS else [size(_arrays_of(name, module)) for name in line.operands]
     return size(made) + sum(reads)
 
 
 def _fusion(line: Instruction, module: Module) -> int:
+    """The bytes that a fusion reads and writes."""
     inner = line.called[0]
     inside = module.lines(inner)
     root = module.instructions.get(module.roots.get(inner, ""))
@@ -280,7 +289,7 @@ def _fusion(line: Instruction, module: Module) -> int:
     total, aliased = 0, set[str]()
     # XLA updates an array in place if this is the last thing that a fusion does to it, as when a scan stores a row.
     if root is not None and root.opcode == "dynamic-update-slice":
-        total += 2 * size(_arrays(root.operands[1], module))
+        total += 2 * size(_arrays_of(root.operands[1], module))
         aliased.add(root.operands[0])
     else:
         total += size(line.arrays)
@@ -300,5 +309,5 @@ def size(arrays: Sequence[Array]) -> int:
     return sum(array.bytes for array in arrays if not _NOT_MAIN.search(array.layout))
 
 
-def _arrays(name: str, module: Module) -> tuple[Array, ...]:
+def _arrays_of(name: str, module: Module) -> tuple[Array, ...]:
     return module.instructions[name].arrays if name in module.instructions else ()

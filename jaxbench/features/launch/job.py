@@ -62,7 +62,7 @@ class Job:
     def text(self) -> str:
         """ "2 nodes x 1 process, 4 devices"."""
         each = f"{self.processes_per_node} process{'es' if self.processes_per_node != 1 else ''}"
-        return f"{_count(self.nodes, 'node')} x {each}, {_count(self.devices, 'device')}"
+        return f"{_number_of(self.nodes, 'node')} x {each}, {_number_of(self.devices, 'device')}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Submitted:
     code: int | None = None
 
 
-def _count(number: int, noun: str) -> str:
+def _number_of(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
 
 

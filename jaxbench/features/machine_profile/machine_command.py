@@ -17,7 +17,6 @@ from jaxbench.statistics import looks
 
 # In the order in which they run: quick experiments first, for early results.
 EXPERIMENTS = ("dispatch", "transfer", "stream", "matmul", "collectives")
-CARD = "machine.json"
 
 
 def machine(workdir: Path, *, preset: str, console: Console) -> RunOutcome:
@@ -40,15 +39,15 @@ def machine(workdir: Path, *, preset: str, console: Console) -> RunOutcome:
             console.print(f"{name}: {error}", style="yellow", soft_wrap=True)
             continue
         folders.append(workdir / name)
-    card = machine_profile.build([RunFolder(folder) for folder in folders])
-    write_json(workdir / CARD, card)
+    profile = machine_profile.build([RunFolder(folder) for folder in folders])
+    write_json(workdir / machine_profile.NAME, profile)
     if preset in ("auto", "machine"):  # numbers of other presets must not become the reference
-        write_json(workdir.parent / CARD, card)
+        write_json(workdir.parent / machine_profile.NAME, profile)
     # After all runs: a kernel's share of its roof needs the peaks that another of them has measured.
     for folder in folders:
         adopt(folder, console)
         build.write(folder)
-    return machine.write(workdir, folders, card, console)
+    return machine.write(workdir, folders, profile, console)
 
 
 def add_links(workdir: Path, console: Console) -> None:
@@ -63,7 +62,7 @@ def add_links(workdir: Path, console: Console) -> None:
     made = machine_profile.build([RunFolder(workdir)])
     if not any((link["group_processes"] or 1) > 1 for link in made["links"]):  # `jaxbench machine` measures the others
         return
-    target = workdir.resolve().parent / CARD
+    target = workdir.resolve().parent / machine_profile.NAME
     before = machine_profile.read(target)
     if before is not None and (mismatch := machine_profile.matches(before, manifest)):
         console.print(f"{target} stays without these links: {mismatch}", style="yellow", soft_wrap=True)
@@ -73,15 +72,15 @@ def add_links(workdir: Path, console: Console) -> None:
 
 def adopt(workdir: Path, console: Console) -> None:
     """Copies the profile in the parent folder into the run folder, if it is of this machine and the run has none."""
-    source, target = workdir.resolve().parent / CARD, workdir / CARD
+    source, target = workdir.resolve().parent / machine_profile.NAME, workdir / machine_profile.NAME
     if target.exists() or not source.exists():
         return
-    card = present(machine_profile.read(source))  # it exists
+    profile = present(machine_profile.read(source))  # it exists
     manifest = RunFolder(workdir).manifest()
-    if mismatch := machine_profile.matches(card, manifest):
+    if mismatch := machine_profile.matches(profile, manifest):
         console.print(f"{source} is not used: {mismatch}", style="yellow", soft_wrap=True)
         return
-    before, now = (facts.get("versions", {}).get("jaxlib") for facts in (card["machine"], manifest))
+    before, now = (facts.get("versions", {}).get("jaxlib") for facts in (profile["machine"], manifest))
     if before != now:
         message = f"{source} was made with jaxlib {before}, this run uses {now}: 'jaxbench machine' makes a new one."
         console.print(message, style="yellow", soft_wrap=True)

@@ -72,6 +72,7 @@ def _items(module: Module, computation: str, mesh: Mesh) -> tuple[list[Item], in
 
 
 def _call(line: Instruction, module: Module, mesh: Mesh, rank: int) -> CompiledCall:
+    """A collective of the compiled step as one that can be called alone. Raises Unsupported."""
     groups = collective_counts.replica_groups(line.rest, mesh.size)
     axis = collective_counts.axes_of(groups, dict(mesh.shape), pairs=line.kind == "collective-permute")
     if not axis and line.kind != "collective-permute":

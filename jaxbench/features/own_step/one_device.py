@@ -150,6 +150,7 @@ def elsewhere(program: OwnProgram, devices: Sequence[jax.Device]) -> Program:
 
 
 def _exported(run: Callable[..., object], arrays: Sequence[jax.ShapeDtypeStruct], **how: Any) -> jax.export.Exported:
+    """The exported program. Raises Unsupported with JAX's reason."""
     try:
         return jax.export.export(jax.jit(run), **how)(*arrays)
     except (ValueError, TypeError, LookupError, NameError, NotImplementedError) as error:  # as the equation raises

@@ -118,14 +118,14 @@ def build(workload: StepWorkload, devices: Sequence[jax.Device], batch: int, *, 
     numbers: whether Python numbers in the state become arrays; they cannot if tracing raises one of `NEEDS_VALUE`.
     """
     made, origin = where(workload.make), f"make(devices, batch) in {where(workload.make)}"
-    with discovery.explaining(f"make of {made}", hint):
+    with discovery.naming_lines(f"make of {made}", hint):
         own = workload.make([*devices], batch)
     if not isinstance(own, OwnStep):
         raise UserError(f"{origin} returned {type(own).__name__}: return an OwnStep.")
     for name in ("step", "init", "parameters", "context"):
         if not callable(getattr(own, name)):
             raise UserError(f"{origin} gives {name}={getattr(own, name)!r}, which cannot be called: give a function.")
-    with discovery.explaining(f"init of {made}", hint), own.context():
+    with discovery.naming_lines(f"init of {made}", hint), own.context():
         state = _fresh(own, origin)
         batch_0 = own.batch(0) if callable(own.batch) else own.batch
     # A transfer in each step would be timed as a part of it, and `transfer_guard` stops it with a worse message.
@@ -171,6 +171,7 @@ def _of_leaves(
     def init(key: jax.Array) -> TrainState:
         with context():
             arrays = leaves.arrays(_fresh(own, origin))
+        arrays = {path: multihost.with_shards(x) for path, x in arrays.items()}
         return packed(multihost.put(np.int32(0), counter), arrays)
 
     context = own.context

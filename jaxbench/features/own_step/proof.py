@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jax
 
+from jaxbench.core.point import Point
 from jaxbench.core.program import Call, TrainState
 from jaxbench.core.schema import Verdict
 from jaxbench.errors import present
@@ -17,7 +18,6 @@ from jaxbench.features.own_step.program import OwnProgram
 from jaxbench.features.own_step.reference import OwnReference
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import CompiledStep
-from jaxbench.measure.point import Point
 from jaxbench.parallel import multihost
 from jaxbench.processes.messages import Fields
 

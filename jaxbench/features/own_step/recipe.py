@@ -15,11 +15,11 @@ from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from jaxbench import discovery
+from jaxbench.core.point import Point
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.schema import CompileReport, StepWork, Verdict
 from jaxbench.core.workload import Batch
 from jaxbench.errors import Unsupported, UserError, of_kind, present
-from jaxbench.features.ablations.points import COMMUNICATION, PEAK, devices_of, is_plain
 from jaxbench.features.ablations.recipe import Ablations, peak
 from jaxbench.features.own_step import one_device, settle
 from jaxbench.features.own_step import program as programs
@@ -35,10 +35,10 @@ from jaxbench.measure.check import judge_steps, judge_timed_state
 from jaxbench.measure.compile_report import CompiledStep, StatedWork, compile_step
 from jaxbench.measure.compiler import Compiler
 from jaxbench.measure.model_steps import require_every_option
-from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import AboutModel, BuiltStep
 from jaxbench.processes.messages import Fields
 from jaxbench.processes.server import stage
+from jaxbench.sweep.ablations import COMMUNICATION, PEAK, devices_of, is_plain
 from jaxbench.workloads.own_step import StepWorkload
 
 
@@ -72,7 +72,7 @@ class OwnSteps:
         if not isinstance(program, OwnProgram):
             return program, compile_step(workload, program, point.global_batch, **how)
         try:
-            with discovery.explaining(hint=programs.hint):
+            with discovery.naming_lines(hint=programs.hint):
                 compiled = compile_step(workload, program, point.global_batch, **how)
         except (UserError, ValueError) as error:
             if "compiler_options" in str(error):  # JAX takes them at the outermost jit only, which is the suite's
@@ -189,7 +189,7 @@ def _part(compiler: Compiler, steps: OwnSteps, point: Point) -> tuple[StatedWork
         return steps.build(point, accepted=True)
     with stage("build"):
         require_options(point.levers, steps.devices[0])
-        part, none = point.levers[PART.name], StatedWork()
+        part, none = point.part, StatedWork()
         if part == PEAK:
             return none, peak(point, steps.devices[: devices_of(point)])
         if part == COMMUNICATION:

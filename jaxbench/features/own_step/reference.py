@@ -209,13 +209,11 @@ def reference(program: OwnProgram, call: Call | None) -> OwnReference:
         return run(program, call, dataclasses.replace(state, params=placed), steps)
 
     expected = with_noise(lambda: run(program, call), perturbed, by)
-    spacing = {path: _spacing(x) for path, x in everything(program.init(None)).items()}  # type: ignore[arg-type]
-    spacing = {path: eps * float(np.max(np.abs(expected.end[path]), initial=0)) for path, eps in spacing.items()}
+    spacing: dict[str, float] = {}
+    for path, x in everything(program.init(None)).items():  # type: ignore[arg-type]
+        eps = float(jnp.finfo(x.dtype).eps) if jnp.issubdtype(x.dtype, jnp.inexact) else 0.0
+        spacing[path] = eps * float(np.max(np.abs(expected.end[path]), initial=0))
     return dataclasses.replace(expected, devices=program.mesh.size, spacing=spacing, one=one, why=why)
-
-
-def _spacing(x: jax.Array) -> float:
-    return float(jnp.finfo(x.dtype).eps) if jnp.issubdtype(x.dtype, jnp.inexact) else 0.0
 
 
 def coarseness(program: OwnProgram) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
+from jaxbench.core.point import Point
 from jaxbench.core.schema import Verdict
 from jaxbench.core.workload import Batch
 from jaxbench.digits import size
@@ -19,13 +20,11 @@ from jaxbench.features.own_step import reference
 from jaxbench.features.own_step.program import OwnProgram
 from jaxbench.features.own_step.recipe import OwnBench
 from jaxbench.measure import memory, step_work
-from jaxbench.measure.point import Point
 from jaxbench.measure.recipe import BuiltStep
 from jaxbench.processes import messages
 from jaxbench.processes.group import ProcessGroup
 from jaxbench.processes.messages import Explained, Fields, Request, Same
 from jaxbench.processes.server import stage
-from jaxbench.records.documents import decode
 
 VISIT = 3  # steps of a visit in `try`, which times nothing
 
@@ -34,7 +33,7 @@ def carry_out(bench: OwnBench, request: Request) -> Same | Explained | None:
     """The answer to one of these requests; None for all others. Also takes the reference that a request brings."""
     if told := getattr(request, "reference", None):
         file = Path(told.get("file", ""))
-        members = ProcessGroup.of(bench.devices[: decode(Point, request.point).devices])  # type: ignore[attr-defined]
+        members = ProcessGroup.of(bench.devices[: Point.from_json(request.point).devices])  # type: ignore[attr-defined]
         if not members.all(file.exists()):  # one process that lacks it would leave the others in a collective
             told = {"why": f"not all hosts see '{file}': give a --workdir in a folder that they share"}
         bench.steps.proof.reference = told
@@ -48,7 +47,7 @@ def carry_out(bench: OwnBench, request: Request) -> Same | Explained | None:
 
 def refer(bench: OwnBench, placed: Fields, file: str, *, runs: bool = True) -> Same:
     """Writes the reference for other device counts into a file, as `Refer` says. Raises StageError."""
-    built = bench.compiler.compile(decode(Point, placed), accepted=True)
+    built = bench.compiler.compile(Point.from_json(placed), accepted=True)
     program, compiled = of_kind(OwnProgram, built.program), built.compiled
     with stage("check"):
         memory.require(compiled.call, bench.device.platform)
@@ -59,7 +58,7 @@ def refer(bench: OwnBench, placed: Fields, file: str, *, runs: bool = True) -> S
 
 def explain(bench: OwnBench, placed: Fields) -> Explained:
     """What `jaxbench try` shows of a point. Raises StageError."""
-    point = decode(Point, placed)
+    point = Point.from_json(placed)
     built = bench.compiler.compile(point)
     program, compiled = of_kind(OwnProgram, built.program), built.compiled
     checks = _as_run(bench, built)

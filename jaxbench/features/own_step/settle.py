@@ -20,13 +20,13 @@ def load(config: ConfigDict, experiment: str) -> StepWorkload | None:
     reset_jax_settings()  # the experiment's file has run, and may have changed JAX's settings
     if not isinstance(workload, StepWorkload):
         return None
-    place = f"build(config) of '{experiment}'"
+    called = f"build(config) of '{experiment}'"
     if not isinstance(workload.batch, int) or workload.batch < 1:
-        raise UserError(f"{place} gives batch={workload.batch!r}: give a number of examples, such as 8.")
+        raise UserError(f"{called} gives batch={workload.batch!r}: give a number of examples, such as 8.")
     if workload.units_per_example != 1 and workload.unit != "tokens":
         raise UserError(
-            f"{place} gives units_per_example={workload.units_per_example} and unit={workload.unit!r}: only tokens are "
-            "counted inside of an example, so leave it out."
+            f"{called} gives units_per_example={workload.units_per_example} and unit={workload.unit!r}: only tokens "
+            "are counted inside of an example, so leave it out."
         )
     return workload
 

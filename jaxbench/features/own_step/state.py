@@ -82,6 +82,7 @@ def judge(
 
 
 def _others(found: Movement, expected: OwnReference, program: OwnProgram, limits: Limits) -> Others:
+    """Compares the arrays of the state that are no parameters with those of one device."""
     devices, of = program.mesh.size, expected.devices
     right = {path: x for path, x in expected.end.items() if path not in expected.parameters or is_whole(x)}
     ends, shapes, own = aligned(found.end, right, devices, of)
@@ -115,6 +116,7 @@ def _adds_up(found: Movement, expected: OwnReference, path: str) -> bool:
 
 
 def _right(others: Others, expected: OwnReference, few: str) -> Verdict:
+    """The verdict on these arrays if all of them moved as on one device."""
     compared = [x for x in others.moving if not x.by_rounding]
     floats = [x for x in compared if not is_whole(expected.end[x.path])]
     whole = [x for x in compared if is_whole(expected.end[x.path])]

@@ -21,15 +21,13 @@ from jaxbench import config as config_lib
 from jaxbench import levers
 from jaxbench.analysis import step_work
 from jaxbench.analysis.step_work import Stated
+from jaxbench.core.point import Point
 from jaxbench.core.schema import OWN
-from jaxbench.errors import of_kind
-from jaxbench.features.own_step.references import References
-from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Answer, Explain, Fields, Request, Setup
-from jaxbench.sweep.plan import Placed
 from jaxbench.sweep.progress import working
+from jaxbench.sweep.references import References
 from jaxbench.sweep.run import absolute
 
 COUNTS = (1, 2, 4, 8)  # of fake CPU devices, whatever this machine has
@@ -78,11 +76,12 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
 class _Processes(dict[int, Worker]):
     """One process for each device count: a trainer may use all of `jax.devices()`."""
 
-    def ask_for(self, point: Placed, request: Request[Answer]) -> Answer:
-        return self[of_kind(Point, point).devices].ask(request)
+    def ask_for(self, point: Point, request: Request[Answer]) -> Answer:
+        return self[point.devices].ask(request)
 
 
 def _explained(workers: _Processes, point: Point, told: Fields) -> dict[str, Any]:
+    """What a trial shows of one device count: a word, numbers and notes."""
     try:
         about = workers.ask_for(point, Explain(point=point.to_json(), reference=told))
     except WorkerError as error:  # other device counts may work, and the difference is what a user looks for

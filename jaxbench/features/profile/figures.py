@@ -5,47 +5,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 
 from jaxbench.analysis.quantities import devices
+from jaxbench.analysis.run_rows import Row
 from jaxbench.core.schema import ProfileRecord
 from jaxbench.report.details import IDLE
 from jaxbench.report.drawing import marks, notes
-from jaxbench.report.drawing.axes import entitle, seconds_tick, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, plot, short
+from jaxbench.report.drawing.axes import seconds_tick, zero_axis
+from jaxbench.report.drawing.canvas import plot, short
+from jaxbench.report.drawing.shapes import Chart, Panel, on, rows
 from jaxbench.report.run_report import RunReport
 
 
-@plot("profile", views=("training", "levers"), order=3)
-def draw_profile(run: RunReport) -> Figure | None:
+@plot("profile", views=("training", "levers"), order=3, title="time of a step by kind of operation")
+def draw_profile(run: RunReport) -> Chart | None:
     """Time per step of a few traced steps, by kind of operation, mean over devices. A collective or copy counts only
     while nothing computes. Tracing slows a step down: compare shares, not lengths."""
     profiled = [(row, row.point.profile) for row in run.rows if row.point.profile is not None]
     if not profiled:
         return None
     kinds = _kinds([profile for _, profile in profiled])
-    sheet = Sheet()
-    axes = sheet.only()
-    for place, (row, profile) in enumerate(profiled):
-        parts = [(profile.kinds.get(kind, 0.0) / profile.steps, style) for style, kind in enumerate(kinds)]
-        marks.stack(axes, place, parts, thick=0.62, hollow=row.point.oversubscribed)
-        at = 0.0
-        for width, _ in parts:
-            share = width * profile.steps / profile.wall_s
-            if share >= 0.06:  # a narrower part has no room for its label
-                box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
-                axes.text(at + width / 2, place, f"{100 * share:.0f} %", ha="center", va="center", fontsize=6, bbox=box)
-            at += width
     longest = max(profile.wall_s / profile.steps for _, profile in profiled)
-    zero_axis(axes, "x", longest, show=seconds_tick, room=1.03, max_ticks=8)
-    entitle(axes, "time per traced step")
+    panel = Panel(
+        title="time per traced step",
+        layers=[on(_bar, place, *each, kinds) for place, each in enumerate(profiled)],
+        axes=[on(zero_axis, "x", longest, show=seconds_tick, room=1.03, max_ticks=8)],
+    )
     points = [row.point for row, _ in profiled]
     names = [", ".join(filter(None, (p.strategy, p.scaling, devices(p.devices), p.arm))) for p in points]
-    sheet.names(axes, [short(name, 34) for name in names], abreast=2)
-    handles = [marks.bar_handle(style, kind) for style, kind in enumerate(kinds)]
     hollow = [notes.HOLLOW] if any(row.point.oversubscribed for row, _ in profiled) else []
-    remarks = [*hollow, "shares of the traced time; those below 6 % are not labelled"]
-    return sheet.finish(f"{run.experiment}: time of a step by kind of operation", handles, remarks)
+    return rows(
+        [short(name, 34) for name in names],
+        [panel],
+        abreast=2,
+        handles=[marks.bar_handle(style, kind) for style, kind in enumerate(kinds)],
+        remarks=[*hollow, "shares of the traced time; those below 6 % are not labelled"],
+    )
+
+
+def _bar(axes: Axes, place: int, row: Row, profile: ProfileRecord, kinds: Sequence[str]) -> None:
+    """Draws one step, with the share of each part that has room for it."""
+    parts = [(profile.kinds.get(kind, 0.0) / profile.steps, style) for style, kind in enumerate(kinds)]
+    marks.stack(axes, place, parts, thick=0.62, hollow=row.point.oversubscribed)
+    at = 0.0
+    for width, _ in parts:
+        share = width * profile.steps / profile.wall_s
+        if share >= 0.06:  # a narrower part has no room for its label
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
+            axes.text(at + width / 2, place, f"{100 * share:.0f} %", ha="center", va="center", fontsize=6, bbox=box)
+        at += width
 
 
 def _kinds(profiles: Sequence[ProfileRecord]) -> list[str]:

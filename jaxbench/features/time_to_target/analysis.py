@@ -67,7 +67,7 @@ class Curve:
     """The steps to the target over batches, for one (model, rule).
 
     Attributes:
-      places: the groups of seeds, by batch and devices.
+      groups: the groups of seeds, by batch and devices.
       least, knee: the parameters of the fit steps = least (1 + knee / batch); UNKNOWN without a fit.
       straight: the steps fall as 1/batch over all batches, so the knee is above them.
       flat: the steps do not fall, so the knee is below all batches.
@@ -77,7 +77,7 @@ class Curve:
 
     model: str
     rule: str
-    places: tuple[SeedGroup, ...]
+    groups: tuple[SeedGroup, ...]
     least: Estimate = UNKNOWN
     knee: Estimate = UNKNOWN
     straight: bool = False
@@ -87,16 +87,16 @@ class Curve:
 
     @property
     def counts(self) -> list[int]:
-        return sorted({place.devices for place in self.places})
+        return sorted({group.devices for group in self.groups})
 
     def on(self, devices: int) -> list[SeedGroup]:
         """The groups on this number of devices, by batch."""
-        return sorted((place for place in self.places if place.devices == devices), key=lambda place: place.batch)
+        return sorted((group for group in self.groups if group.devices == devices), key=lambda group: group.batch)
 
     def fastest(self, devices: int) -> SeedGroup | None:
         """The batch with the fewest seconds among the batches with no censored seed; None if there is none."""
-        known = [place for place in self.on(devices) if not place.censored and place.seconds.known]
-        return min(known, key=lambda place: place.seconds.value, default=None)
+        known = [group for group in self.on(devices) if not group.censored and group.seconds.known]
+        return min(known, key=lambda group: group.seconds.value, default=None)
 
 
 def fit_knee(batches: Sequence[float], steps: Sequence[float]) -> tuple[float, float]:
@@ -128,8 +128,9 @@ def curves(trained: Sequence[Trained]) -> list[Curve]:
 
 
 def _curve(model: str, rule: str, trained: list[Trained]) -> Curve:
+    """The curve of one model and rule over batches, with its knee."""
     at = sorted({(one.devices, one.batch) for one in trained})
-    places = tuple(
+    groups = tuple(
         SeedGroup(
             model=model,
             rule=rule,
@@ -140,9 +141,9 @@ def _curve(model: str, rule: str, trained: list[Trained]) -> Curve:
         for devices, batch in at
     )
     # A batch counts if all its seeds reached the target: the steps of a censored one are not known.
-    reached = {place.batch for place in places} - {place.batch for place in places if place.censored}
+    reached = {group.batch for group in groups} - {group.batch for group in groups if group.censored}
     if len(reached) < LEAST_BATCHES:
-        return Curve(model=model, rule=rule, places=places)
+        return Curve(model=model, rule=rule, groups=groups)
     used = [one for one in trained if one.batch in reached]
     seeds = sorted({one.seed for one in used})
     # One fit for each seed: the spread of the fits is the uncertainty of the knee.
@@ -150,7 +151,7 @@ def _curve(model: str, rule: str, trained: list[Trained]) -> Curve:
     noises = [over_seeds(one.noise_scale for one in used if one.seed == seed) for seed in seeds]
     noise = [each.value if each.known else None for each in noises]
     knees, low, high = [knee for _, knee in fits], min(reached) / REACH, max(reached) * REACH
-    known = dict(model=model, rule=rule, places=places, noise_scale=over_seeds(noise))
+    known = dict(model=model, rule=rule, groups=groups, noise_scale=over_seeds(noise))
     # At an end of the search (within a factor of 1.5, for seeds differ) the data show no knee in between.
     if max(knees) > high / 1.5 or min(knees) < low * 1.5:
         mean = math.exp(float(np.mean(np.log(knees))))

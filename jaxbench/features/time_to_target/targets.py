@@ -212,6 +212,7 @@ class TargetStudy:
 
     @contextlib.contextmanager
     def _process(self, devices: int) -> Iterator[Worker]:
+        """A worker process that trains on this number of devices."""
         logs = self.folder / "logs"
         logs.mkdir(exist_ok=True)
         programs, _ = program_cache.opened(self.machine)
@@ -304,6 +305,7 @@ def dry_run(config: ConfigDict, console: Console) -> None:
 
 
 def _size(settings: TargetSettings, models: Sequence[Model], counts: Sequence[int]) -> str:
+    """How many trainings the settings ask for, as a clause."""
     each = len(settings.batches) * settings.seeds
     # Of a grid, the first seed on the first device count tries all rates; one of them is the one that it keeps.
     tried = len(settings.batches) * (len(settings.rates) - 1) if TUNED in settings.rule else 0
@@ -337,6 +339,7 @@ def run(experiment: str, config: ConfigDict, workdir: Path, console: Console, pe
 def _session(
     experiment: str, settings: TargetSettings, models: Sequence[Model], machine: Machine, counts: Sequence[int]
 ) -> Manifest:
+    """The manifest of this start."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     digests = {model.name: discovery.digest(model.experiment) for model in models}
     return {

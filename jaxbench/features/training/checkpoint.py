@@ -170,6 +170,7 @@ class Writer:
         self._saving = self._thread.submit(self._commit, written, part, text, time.perf_counter())
 
     def _commit(self, written: ocp.AsyncResponse[None], part: Path, header: str, saved: float) -> None:
+        """Waits for the background write, seals the folder and renames it. Removes older ones."""
         written.result()
         if self._members.leads:
             # The files' own hashes find a damaged file before orbax reads it, and name it.
@@ -270,6 +271,7 @@ def saved_steps(folder: Path) -> list[int]:
 
 
 def _unfinished(folder: Path) -> list[Path]:
+    """The folders that a killed process has left."""
     return sorted(folder.glob(f"*{PART}"))
 
 
@@ -358,6 +360,7 @@ def _read_seal(path: Path) -> Header:
 
 
 def _header(value: object) -> Header:
+    """The header of a sealed checkpoint. Raises if a field is absent or a file lies outside."""
     header = decode(_Header, value)
     if absent := _Header.__annotations__.keys() - header.keys():
         raise KeyError(min(absent))

@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 
 from jaxbench.catalog import published
 from jaxbench.digits import digits
-from jaxbench.features.training import trainings
-from jaxbench.features.training.trainings import ACCURACY, HOUR_S, LABELS, Costs, LearningCurve
+from jaxbench.features.training import costs as costs_lib
+from jaxbench.features.training.costs import Costs
+from jaxbench.features.training.trainings import ACCURACY, HOUR_S, LABELS, LearningCurve
 from jaxbench.report.drawing import marks
 from jaxbench.report.drawing.axes import efficiency_axis, entitle, log_axis, plain, si
 from jaxbench.report.drawing.canvas import Sheet, plot, short
@@ -114,7 +115,7 @@ def _goodput_devices(axes: Axes, costs: Costs) -> list[str]:
             axes.plot([10**power], [share], marker=marks.MARKERS[style], color=marks.COLOURS[style])
             side: marks.Style = dict(xytext=(0, -3), va="top") if style else {}
             marks.write(axes, 10**power, share, _duration(at), above=True, **side)
-    used = [100 * trainings.expected_goodput(costs, HOUR_S / (int(n) * known.per_device_hour)) for n in counts]
+    used = [100 * costs_lib.expected_goodput(costs, HOUR_S / (int(n) * known.per_device_hour)) for n in counts]
     axes.plot(counts, used, color=marks.COLOURS[0], linestyle=marks.DASHED)
     marks.published(axes, [known.devices], [100 * known.goodput], shape="^", joined=False)
     marks.write(axes, known.devices, 100 * known.goodput, "Llama 3 (> 90 %)", xytext=(0, 10), color=GREY)
@@ -136,7 +137,7 @@ def _goodput_devices(axes: Axes, costs: Costs) -> list[str]:
 def _best(costs: Costs, devices: int) -> tuple[float, float]:
     """(best seconds between checkpoints, expected goodput in percent)."""
     rate = published.interruptions().per_device_hour
-    at, share = trainings.at_devices(costs, devices=devices, failures_per_device_hour=rate)
+    at, share = costs_lib.at_devices(costs, devices=devices, failures_per_device_hour=rate)
     return at, 100 * share
 
 

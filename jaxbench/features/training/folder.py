@@ -119,6 +119,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def _claim(folder: Path, config: dict[str, Any]) -> None:
+    """Writes the config of a new training. Raises UserError if the folder holds something else."""
     if (folder / RECORDS).exists():
         raise UserError(f"'{folder}' holds measurements ({RECORDS}): choose a new --workdir for a training.")
     if any((folder / CHECKPOINTS).glob("*")):  # before the first checkpoint any config may start
@@ -179,8 +180,8 @@ class Session:
         return ", ".join(f"{one.name}={self.levers[one.name]}" for one in levers if one.of(self.levers) != one.of({}))
 
     @property
-    def place(self) -> str:
-        return _place(self.devices, self.strategy, self.layout, processes=self.processes)
+    def where(self) -> str:
+        return _where(self.devices, self.strategy, self.layout, processes=self.processes)
 
     def facts(self) -> dict[str, Any]:
         """The facts about this start that its checkpoints store."""
@@ -201,11 +202,12 @@ class Session:
         if not progress:
             return ""
         facts = [progress.get(name, getattr(self, name)) for name in ("devices", "strategy", "layout")]
-        before = _place(*facts, processes=progress.get("processes", 1))
-        return "" if before == self.place else before
+        before = _where(*facts, processes=progress.get("processes", 1))
+        return "" if before == self.where else before
 
 
-def _place(devices: int, strategy: str, layout: str, *, processes: int) -> str:
+def _where(devices: int, strategy: str, layout: str, *, processes: int) -> str:
+    """Devices, processes and strategy of a training, as a clause."""
     several = f" in {processes} processes" if processes > 1 else ""
     where = f"on {devices} device{'s' if devices > 1 else ''}{several}, strategy {strategy}"
     return f"{where}, {layout}" if layout else where
@@ -369,6 +371,7 @@ class TimeLedger:
                 file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
 
     def _beat(self) -> None:
+        """Writes the ledger from time to time, until the training ends."""
         first, pause_s = self._clock(), SHORTEST_BEAT_S  # short at first: a start may be killed after a second
         with contextlib.suppress(UserError):  # a full disk: the training thread meets and reports it too
             while not self._ended.wait(pause_s):

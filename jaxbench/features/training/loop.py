@@ -57,10 +57,12 @@ class Stop:
         return self
 
     def _request(self, number: int, frame: FrameType | None) -> None:
+        """Takes a signal as a request to stop after this step."""
         self.ask(signal.Signals(number).name)
         self._restore()  # so that a second signal acts at once
 
     def _restore(self) -> None:
+        """Gives signals back to their handlers from before."""
         while self._before:
             signal.signal(*self._before.popitem())
 
@@ -214,6 +216,7 @@ class TrainLoop:
                         return host, agreed.name
 
     def _steps(self, agreed: Agreed) -> Iterator[dict[str, jax.Array]]:
+        """Steps until the next event: a save, an evaluation or an agreed stop."""
         per_epoch = self.plan.steps_per_epoch
         epoch, position = divmod(self.step, per_epoch)
         batches = order(self.plan.examples, self.plan.batch, seed=self.plan.seed, epoch=epoch)
@@ -267,6 +270,7 @@ class TrainLoop:
 
 
 def _progress(console: Console) -> Progress:
+    """A bar for a terminal; a log file gets no bar."""
     columns = TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn()
     left = TextColumn("steps, at most"), TimeRemainingColumn(compact=True), TextColumn("left")
     shown = console.is_terminal  # a log file gets the lines only

@@ -96,7 +96,7 @@ class MetricLog:
         path = folder / METRICS
         with writing(folder):
             # Rows after the checkpoint come again, as the steps do. Kept, they would be in the file twice.
-            write_atomic(path, "".join(_line(row) for row in rows))
+            write_atomic(path, "".join(_json_line(row) for row in rows))
             self._file = open(path, "a")
 
     def __enter__(self) -> MetricLog:
@@ -113,7 +113,7 @@ class MetricLog:
         row = {name: None if isinstance(x, float) and not math.isfinite(x) else x for name, x in row.items()}
         self.rows.append(row)
         with writing(self._folder):
-            self._file.write(_line(row))
+            self._file.write(_json_line(row))
             self._file.flush()
         if self._board is not None:
             for name, value in row.items():
@@ -122,11 +122,12 @@ class MetricLog:
             self._board.flush()
 
 
-def _line(row: Row) -> str:
+def _json_line(row: Row) -> str:
     return json.dumps(row, allow_nan=False) + "\n"
 
 
 def _board(folder: Path, *, first_step: int) -> Any:
+    """A writer for TensorBoard. Raises UserError if its package is not installed."""
     if find_spec("tensorboardX") is None:
         raise UserError(
             "--config.train.tensorboard=True needs tensorboardX, which is not installed: "
@@ -222,9 +223,11 @@ class NoiseMeter:
         self._square = jax.jit(square).lower(self._zero).compile()
 
     def _batch(self, rows: np.ndarray) -> Batch:
+        """The examples of these rows, on the device."""
         return jax.device_put({name: array[rows] for name, array in self._train.items()}, self._device)
 
     def _key(self, step: int, part: int) -> jax.Array:
+        """The random key of a step's part: a function of seed and step alone."""
         return jax.device_put(words(1, self._plan.seed, step, DRAWN, part).view(np.uint32), self._device)
 
     def __call__(self, params: ArrayTree, model_state: ArrayTree, *, step: int) -> dict[str, float]:

@@ -4,15 +4,13 @@
 The number of threads that a process needs follows from its compiled step, but XLA sizes its thread pool when the
 backend starts. A process with too few threads is replaced by a new one that runs the same command with more.
 
-Of several processes, this one is the supervisor: it hears their messages, and finds the one that fails. Hang detection
-finds the process that is lost or stuck, from the beats that each sends every second. JAX's own heartbeat misses a
-process that is alive but stuck. The others would wait for it forever in a collective.
+Of several processes, this one is the supervisor (`processes.supervisor`). Hang detection finds the process that is lost
+or stuck, from the beats that each sends every second. JAX's own heartbeat misses a process that is alive but stuck. The
+others would wait for it forever in a collective.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import signal
 import socket
 import sys
 import tempfile
@@ -31,14 +29,14 @@ from jaxbench.features.training.checkpoint import saved_steps
 from jaxbench.features.training.folder import CHECKPOINTS, process_begun_ns
 from jaxbench.features.training.loop import Stop, of_signals
 from jaxbench.features.training.train import ProcessRole, code_of, levers_of, take
-from jaxbench.features.training.worker import NEWS, Beat, Done, Fault, Say, StopBy
+from jaxbench.features.training.worker import NEWS, Beat, Done, Say, StopBy
 from jaxbench.machine import manifest as manifest_lib
 from jaxbench.machine import start
-from jaxbench.processes import client, launch
-from jaxbench.processes.child import Child, ready
+from jaxbench.processes import launch, supervisor
 from jaxbench.processes.counts import device_counts, host_process_counts, launched_process_counts
-from jaxbench.processes.launch import Followers, Remote
-from jaxbench.processes.messages import Fields, Setup, TrainSetup, line_of, message_of
+from jaxbench.processes.launch import Followers
+from jaxbench.processes.messages import Failed, Fields, Setup, TrainSetup, message_of
+from jaxbench.processes.supervisor import Cause, Fault, Lost, Supervisor
 from jaxbench.records.manifest import Machine
 from jaxbench.sweep.run import free_cores
 
@@ -54,21 +52,20 @@ EXPLAINED_S, EXPLAINED_BY_FOLLOWERS_S = 3.0, 20.0
 class _Seen:
     """The state of one process. heard, moved: the times of its last message, and of its last message with news."""
 
-    heard: float
-    moved: float
+    heard: float = 0.0
+    moved: float = 0.0
     kind: str = "start"
     step: int = 0
     ticks: int = -1
-    done: bool = False
 
 
 class Watch:
-    """The processes of a training. Times are seconds of one monotonic clock, given by the caller."""
+    """Finds the process of a training that hangs. Times are seconds since the start, given by the caller."""
 
-    def __init__(self, processes: int, limit_s: float, now: float):
+    def __init__(self, processes: int, limit_s: float):
         """limit_s: the longest time without a message from a process, or without progress of all."""
         self._limit_s = limit_s
-        self._seen = [_Seen(now, now) for _ in range(processes)]
+        self._seen = [_Seen() for _ in range(processes)]
 
     def heard(self, process: int, beat: Beat, now: float) -> None:
         """Takes the beat of a process."""
@@ -77,20 +74,16 @@ class Watch:
             seen.moved = now
         seen.heard, seen.kind, seen.step, seen.ticks = now, beat.kind, beat.step, beat.ticks
 
-    def done(self, process: int) -> None:
-        self._seen[process].done = True
-
-    def silent(self, now: float, limit_s: float) -> int | None:
-        """The process that has been silent longest, and for longer than `limit_s`."""
-        open_ = [(seen.heard, i) for i, seen in enumerate(self._seen) if not seen.done]  # the others send nothing more
-        heard, process = min(open_, default=(now, 0))
+    def silent(self, among: Sequence[int], now: float, limit_s: float) -> int | None:
+        """Of these processes, the one that has been silent longest, and for longer than `limit_s`."""
+        heard, process = min(((self._seen[process].heard, process) for process in among), default=(now, 0))
         return process if now - heard > limit_s else None
 
-    def fault(self, now: float) -> tuple[int, str] | None:
-        """(the process, its fault as a clause); None if there is no fault."""
-        if (process := self.silent(now, self._limit_s)) is not None:
+    def fault(self, among: Sequence[int], now: float) -> tuple[int, str] | None:
+        """Of these processes, (the one that is lost, its fault as a clause); None if there is no fault."""
+        if (process := self.silent(among, now, self._limit_s)) is not None:
             return process, f"gave no sign of life for {self._limit_s:g} s (--fault_timeout)"
-        left = [(i, seen) for i, seen in enumerate(self._seen) if not seen.done]
+        left = [(i, self._seen[i]) for i in among]
         # One process that compiles or evaluates keeps all others waiting in a step, so the long limit holds for all.
         limit_s = self._limit_s if all(seen.kind in WAITS for _, seen in left) else max(LONG_S, self._limit_s)
         if not left or now - max(seen.moved for _, seen in left) <= limit_s:
@@ -103,138 +96,53 @@ class Watch:
         )
 
 
-class Lost(Exception):
-    """The training has ended; the message says which process failed, on which host, and why.
+def supervise(processes: Supervisor, limit_s: float, patience_s: float, stop: Stop, console: Console) -> int:
+    """The exit code of the first process, once all have ended without a fault. Raises Lost.
 
-    slot: that of the process, as given to `Team`; None if all processes report the same. again: whether the others
-    could continue without it. detail: its stack trace or its output.
+    limit_s: see `Watch`. patience_s: see EXPLAINED_S. stop: a request that is passed on to all.
     """
+    watch, forwarded = Watch(len(processes.children), limit_s), False
+    codes: dict[int, int] = {}
 
-    def __init__(self, message: str, *, slot: int | None, again: bool, detail: str):
-        super().__init__(message)
-        self.slot, self.again, self.detail = slot, again, detail
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Failure:
-    """How one process failed. explains: a rank; of several failures, the lowest explains best what happened."""
-
-    reason: str
-    explains: int
-    detail: str
-    user: bool = False  # bad input: continuing without the process would repeat it
-
-
-class Team:
-    """The workers (`worker`) of a training. They are killed when the context ends."""
-
-    def __init__(self, setup: Setup, slots: Sequence[int], *, limit_s: float, logs: Path, followers: Followers | None):
-        """Starts the workers. setup: of each, with `train`. limit_s: see `Watch`.
-
-        slots: the processes of the launch that take part, or without a launch the numbers of the workers.
-        """
-        beat_s = min(1.0, limit_s / BEATS)
-        train = dataclasses.replace(present(setup.train), beat_s=beat_s)
-        setup = dataclasses.replace(setup, module=MODULE, processes=len(slots), train=train)
-        self._slots, self._followers, self._beat_s = tuple(slots), followers, beat_s
-        setups = followers.setups(setup, slots) if followers else client.setups(setup)
-        self._children: list[Child | Remote] = []
-        for number, (slot, each) in enumerate(zip(slots, setups, strict=True)):
-            remote = followers is not None and slot > 0
-            self._children.append(followers.start(slot, each) if remote else Child(each, logs / f"rank{number}"))  # type: ignore[union-attr]
-        self._watch = Watch(len(slots), limit_s, time.monotonic())
-        self._done: dict[int, int] = {}
-        self._failed: dict[int, _Failure] = {}
-        self._first_failed = 0.0
-
-    def __enter__(self) -> Team:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for child in self._children:  # all at once: `close` waits for one, and the others would wait for it, too
-            child.let_go() if error[0] is None else child.kill()
-        for child in self._children:
-            child.close()
-
-    def run(self, stop: Stop, console: Console) -> int:
-        """The exit code of the first process, once all have ended without a fault. Raises Lost."""
-        forwarded = False
-        while len(self._done) < len(self._children):
-            if stop.name and not forwarded:  # to all: they agree on a step, whichever hears it first
-                forwarded = True
-                for child in self._children:
-                    child.send(line_of(StopBy(name=stop.name)))
-            open_ = [child for i, child in enumerate(self._children) if i not in self._done and i not in self._failed]
-            for child in ready(open_, TURN_S) if open_ else ():
-                self._hear(self._children.index(child), child.read(), console)
-            self._raise_if_lost()
-        return self._done[0]
-
-    def _hear(self, number: int, line: Fields | None, console: Console) -> None:
-        if line is None:
-            code, how = self._children[number].end()  # its output has ended without a `Done`
-            # JAX aborts a process after it has missed another one, so these codes explain less than any other end.
-            explains = 2 if code in (-signal.SIGABRT, 1) and "gone" not in how else 0
-            self._fail(number, _Failure(reason=how, explains=explains, detail=self._children[number].log_tail()))
-            return
+    def take(number: int, line: Fields) -> Fault | bool:
         match message_of(line, NEWS):
             case Beat() as beat:
-                self._watch.heard(number, beat, time.monotonic())
+                watch.heard(number, beat, processes.waited_s)
             case Say(text=text):
                 console.file.write(text)
                 console.file.flush()
             case Done(code=code):
-                self._done[number] = code
-                self._watch.done(number)
-            case Fault() as fault:
-                # An error of JAX may follow from the loss of another process; an error of the model does not.
-                explains = 1 if fault.own else 3
-                self._fail(
-                    number, _Failure(reason=fault.reason, explains=explains, detail=fault.detail, user=fault.user)
-                )
+                codes[number] = code
+                return True
+            case Failed() as failed:
+                return Fault.of(number, failed)
+        return False
 
-    def _fail(self, number: int, failure: _Failure) -> None:
-        if not self._failed:
-            self._first_failed = time.monotonic()
-        self._failed[number] = failure
-        self._watch.done(number)  # a process that has failed is not to be found silent as well
+    def fault(process: int, reason: str) -> Fault:
+        clause = ": it was stopped, as by SIGSTOP" if processes.children[process].stopped else ""
+        return Fault(process=process, reason=f"{processes.called(process)} {reason}{clause}")
 
-    def _raise_if_lost(self) -> None:
-        """Raises Lost once it is known which process failed."""
-        now = time.monotonic()
-        if not self._failed:
-            if fault := self._watch.fault(now):
-                number, reason = fault
-                raise self._lost(number, f"{reason}{self._stopped(number)}")
-            return
-        number = min(self._failed, key=lambda i: self._failed[i].explains)  # the first of several with the least
-        failure = self._failed[number]
-        # If all report the same, the cause is common, such as bad input: no process is to blame.
-        if len(self._failed) == len(self._children) and len({each.reason for each in self._failed.values()}) == 1:
-            raise Lost(failure.reason.rstrip("."), slot=None, again=False, detail=failure.detail)
-        waited = now - self._first_failed
-        if failure.explains > 1:
-            if waited < (EXPLAINED_BY_FOLLOWERS_S if self._followers else EXPLAINED_S):
-                return
-            # A process that was stopped, or lost its host, sends no failure: the others noticed it first.
-            if (silent := self._watch.silent(now, 3 * self._beat_s)) is not None:
-                raise self._lost(silent, f"gave no sign of life{self._stopped(silent)}")
-        elif failure.explains == 1 and waited < EXPLAINED_S and len(self._failed) < len(self._children):
-            return  # the others may say the same
-        raise self._lost(number, failure.reason, failure)
+    def late(waiting: Sequence[int]) -> Fault | None:
+        nonlocal forwarded
+        if stop.name and not forwarded:  # to all: they agree on a step, whichever hears it first
+            forwarded = True
+            processes.send(StopBy(name=stop.name))
+        found = watch.fault(waiting, processes.waited_s)
+        return fault(*found) if found else None
 
-    def _lost(self, number: int, reason: str, failure: _Failure | None = None) -> Lost:
-        host = self._followers.hosts[self._slots[number]] if self._followers else socket.gethostname()
-        clause = reason.startswith(("was ", "ended ", "is gone", "gave ", "did not "))
-        return Lost(
-            f"process {number} of {len(self._children)} (on {host}) {'' if clause else 'failed: '}{reason.rstrip('.')}",
-            slot=self._slots[number],
-            again=not (failure and failure.user),
-            detail=failure.detail if failure else "",
-        )
+    def suspect(waiting: Sequence[int]) -> Fault | None:
+        # A process that was stopped, or lost its host, sends no failure: the others noticed it first.
+        silent = watch.silent(waiting, processes.waited_s, 3 * beat_s(limit_s))
+        return None if silent is None else fault(silent, "gave no sign of life")
 
-    def _stopped(self, number: int) -> str:
-        return ": it was stopped, as by SIGSTOP" if self._children[number].stopped else ""
+    patience = {Cause.ERROR: EXPLAINED_S, Cause.ABORTED: patience_s, Cause.FOLLOWS: patience_s}
+    processes.watch(take, late, patience, look_s=TURN_S, suspect=suspect)
+    return codes[0]
+
+
+def beat_s(limit_s: float) -> float:
+    """The seconds between two beats of a process that may be silent for `limit_s`."""
+    return min(1.0, limit_s / BEATS)
 
 
 @dataclass(frozen=True)
@@ -291,7 +199,7 @@ def train(
         return code_of(take(setup, console, ProcessRole()))
     except KeyboardInterrupt:  # the second one, or one before the loop could answer with a checkpoint
         interrupts.heard()
-        text = f"stopped at once: the same command with --workdir={workdir} continues{_from(workdir)}."
+        text = f"stopped at once: the same command with --workdir={workdir} continues{_resume_clause(workdir)}."
         console.print(text, highlight=False, soft_wrap=True)
         return 130
 
@@ -304,23 +212,31 @@ def _together(
     train = present(setup.train)
     workdir, batch = Path(train.workdir).absolute(), ConfigDict(setup.config).train.batch
     shown = replace(train, workdir=str(workdir), width=console.width, terminal=console.is_terminal)
-    setup = replace(setup, order=tuple(free_cores()), train=shown)
+    shown = replace(shown, beat_s=beat_s(faults.timeout_s))
+    setup = replace(setup, module=MODULE, order=tuple(free_cores()), train=shown)
     share, most, losses = setup.devices // len(slots), len(slots), 0  # share: devices of a process, which stay its own
+    patience_s = EXPLAINED_BY_FOLLOWERS_S if followers else EXPLAINED_S
     with of_signals() as stop, tempfile.TemporaryDirectory(prefix="jaxbench-train-") as logs:
         while True:
+            hosts = [followers.hosts[slot] for slot in slots] if followers else len(slots) * [socket.gethostname()]
+            begun = replace(setup, processes=len(slots))
+            children = supervisor.start(begun, Path(logs) / "process", followers, among=slots)
+            processes = Supervisor(children, dict(enumerate(hosts)))
             try:
-                with Team(setup, slots, limit_s=faults.timeout_s, logs=Path(logs), followers=followers) as team:
-                    return team.run(stop, console)
+                with processes:
+                    return supervise(processes, faults.timeout_s, patience_s, stop, console)
             except Lost as lost:
-                losses += 1
-                left = _left(slots, lost, followers, batch=batch, share=share)
-                # `most` limits the restarts: a fault that every group of processes meets would repeat forever.
-                if not faults.elastic or not lost.again or losses >= most or not left or stop.name:
-                    again = f": the same command with --workdir={workdir} continues{_from(workdir)}"
-                    raise UserError(f"{lost}{'' if lost.slot is None else again}.") from Detail(lost.detail)
+                losses, what, said = losses + 1, str(lost).rstrip("."), lost.fault.said
+                left = () if lost.common else _left(slots, slots[lost.fault.process], followers, batch, share)
+                # `most` limits the restarts: a fault that every group of processes meets would repeat forever. What bad
+                # input has ended would end again.
+                if not (faults.elastic and left) or losses >= most or stop.name or (said and said.refused):
+                    again = f": the same command with --workdir={workdir} continues{_resume_clause(workdir)}"
+                    raise UserError(f"{what}{'' if lost.common else again}.") from Detail(lost.fault.detail)
                 slots = left
                 setup = replace(setup, devices=share * len(slots), train=replace(shown, begun_ns=time.time_ns()))
-                text = f"{lost}: continuing with {len(slots)} process{'es' if len(slots) > 1 else ''}{_from(workdir)}."
+                remaining = f"{len(slots)} process{'es' if len(slots) > 1 else ''}"
+                text = f"{what}: continuing with {remaining}{_resume_clause(workdir)}."
                 console.print(text, style="yellow", highlight=False, soft_wrap=True)
 
 
@@ -328,21 +244,19 @@ class Detail(Exception):
     """The stack trace or the output of a failed process, shown with --verbosity=1."""
 
 
-def _left(
-    slots: tuple[int, ...], lost: Lost, followers: Followers | None, *, batch: int, share: int
-) -> tuple[int, ...]:
-    """The processes that can continue; () if there are none. share: the number of devices of each.
+def _left(slots: tuple[int, ...], lost: int, followers: Followers | None, batch: int, share: int) -> tuple[int, ...]:
+    """The processes that can continue; () if there are none. lost: the one that cannot. share: the devices of each.
 
     The first process of a launch leads it, so it must continue. It can: only the worker that it had started was lost.
     """
-    left = [slot for slot in slots if slot != lost.slot or (followers is not None and slot == 0)]
+    left = [slot for slot in slots if slot != lost or (followers is not None and slot == 0)]
     left = [slot for slot in left if followers is None or followers.has(slot)]
     # The global batch stays the same, so it must divide over the remaining devices: use as many as it allows.
     count = next((n for n in range(len(left), 0, -1) if batch % (n * share) == 0), 0)
     return tuple(left[:count])
 
 
-def _from(workdir: Path) -> str:
+def _resume_clause(workdir: Path) -> str:
     steps = saved_steps(workdir / CHECKPOINTS)
     return f" from the checkpoint at step {steps[0]}" if steps else " from the start"
 

@@ -28,6 +28,7 @@ from jaxbench.config import CACHED
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.store import MANIFEST, RunFolder, write_manifest
 from jaxbench.core.workload import Dataset, TrainWorkload, random_key
+from jaxbench.digits import counted
 from jaxbench.errors import UserError, present
 from jaxbench.features.training.checkpoint import Restored, Writer, params_sha256, restore_latest
 from jaxbench.features.training.folder import Session, TimeLedger, locked_folder, record, writing
@@ -37,9 +38,10 @@ from jaxbench.features.training.plan import Plan, Row, count, read_data, read_pl
 from jaxbench.features.training.trainings import ACCURACY, read_ledger
 from jaxbench.levers import LEVERS
 from jaxbench.machine import preparing, start
-from jaxbench.machine.program_cache import seal, variables
+from jaxbench.machine.program_cache import seal, tunes, variables
 from jaxbench.measure.arm import Arms, build_program, inspected, require_options
 from jaxbench.measure.proof import Proof, require_micro_batchable
+from jaxbench.measure.reference import with_first_state
 from jaxbench.parallel import multihost
 from jaxbench.parallel.layout import canonical_avals
 from jaxbench.processes.group import ProcessGroup
@@ -152,7 +154,7 @@ def train(
                 ledger.from_step = restored.step
                 record(folder, session, members, step=restored.step, examples=examples)
                 _print_start(console, workload, data, plan=plan, restored=restored, session=session)
-                with discovery.explaining(f"the training step of '{workload.name}'"):
+                with discovery.naming_lines(f"the training step of '{workload.name}'"):
                     loop = TrainLoop(
                         workload, program, ledger, plan=plan, data=data, restored=restored, session=session
                     )
@@ -168,7 +170,7 @@ def train(
 
 def _built(workload: TrainWorkload, builder: Callable[[TrainWorkload], Program], batch: int) -> Program:
     """The program, if it can take a batch of this many examples. Raises UserError."""
-    with discovery.explaining(f"the training step of '{workload.name}'"):
+    with discovery.naming_lines(f"the training step of '{workload.name}'"):
         program = builder(workload)
         parts = {"parts": program.parts, "micro_batches": workload.micro_batches}
         require_equal_parts("train.batch", batch, **parts)
@@ -214,6 +216,7 @@ def _result(
     stopped_by: str | None = None,
     clock: dict[str, float] | None = None,
 ) -> TrainResult:
+    """The result of a training, whether it has finished or stopped."""
     finished = plan.finished(int(state.step), rows)
     # A finished training reports the clocks of the newest epoch's row, so that asking again gives the same.
     elapsed = rows[-1] if finished or clock is None else clock
@@ -235,9 +238,9 @@ def _print_start(
     console: Console, workload: TrainWorkload, data: Dataset, *, plan: Plan, restored: Restored, session: Session
 ) -> None:
     console.print(
-        f"{workload.name} on {data.name}, {session.place}: {plan.examples} {workload.unit} for training in "
+        f"{workload.name} on {data.name}, {session.where}: {plan.examples} {workload.unit} for training in "
         f"{plan.steps_per_epoch} steps of {plan.batch}, {count(data.test)} for testing; until a test "
-        f"{plan.metric} of {plan.target} or {plan.epochs} epochs.",
+        f"{plan.metric} of {plan.target} or {counted(plan.epochs, 'epoch')}.",
         highlight=False,
         soft_wrap=True,  # one line for a log or a script, however narrow the terminal
     )
@@ -249,7 +252,7 @@ def _print_start(
 
 
 def _print_end(console: Console, result: TrainResult, plan: Plan) -> None:
-    score = f"test {plan.metric} {shown(result.score)} after {result.epoch} epoch{'s' * (result.epoch != 1)}"
+    score = f"test {plan.metric} {shown(result.score)} after {counted(result.epoch, 'epoch')}"
     if result.stopped_by:
         text = f"stopped by {result.stopped_by} after step {result.step}; it is saved, and the same command continues."
     elif result.reached:
@@ -268,12 +271,12 @@ def take(setup: Setup, console: Console, role: ProcessRole) -> TrainResult:
     """Starts the devices and trains. Raises UserError."""
     train = present(setup.train)
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    preparing.here().listen(tunes=setup.platform != "cpu")
+    preparing.here().listen(tunes=tunes(setup.platform))
     programs, note = programs_of(str(ConfigDict(setup.config).measure.get("compile", CACHED)), setup.machine)
     if programs is not None:
         keep_programs(str(programs.begin(0)))
     with native_log.aside():  # notices that XLA prints while it starts are dropped
-        devices = start.start(setup.platform, setup.devices, place=setup.world)
+        devices = start.start(setup.platform, setup.devices, position=setup.world)
     result = trained(setup.experiment, setup.config, train, devices, setup.machine, console, role)
     if role.members.leads:
         if note:
@@ -344,7 +347,7 @@ def trained(
     def build(workload: TrainWorkload) -> Program:
         program = build_program(workload, strategy, devices, levers)
         require_micro_batchable(workload, program, proof.loss_kind)
-        return program
+        return with_first_state(program, proof.maker(workload))
 
     # Built with the levers, because a lever may change the workload itself, such as recomputation.
     return train(

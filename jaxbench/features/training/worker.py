@@ -7,22 +7,19 @@ what process 0 prints, and how the training ended, as JSON lines on stdout. Afte
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
-import os
 import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TextIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from jaxbench.errors import UserError, present
-from jaxbench.machine.cores import pin_to_cores
-from jaxbench.processes.messages import Message, Setup, line_of, message_of
-from jaxbench.processes.server import follow
+from jaxbench.errors import present
+from jaxbench.processes.messages import Failed, Message, Setup, message_of
+from jaxbench.processes.server import Answers, failed, follow, pin
 
 if TYPE_CHECKING:  # they import jax, and the cores are chosen before that
     from jaxbench.features.training.loop import Stop
@@ -55,35 +52,13 @@ class Done(Message):
     code: int
 
 
-class Fault(Message):
-    """The training failed here. own: the loss of another process does not explain it. user: by a UserError."""
-
-    reason: str
-    detail: str
-    own: bool
-    user: bool
-
-
-News = Beat | Say | Done | Fault
-NEWS: tuple[type[Message], ...] = (Beat, Say, Done, Fault)
-
-
-class Sender:
-    """Sends lines, from any thread."""
-
-    def __init__(self, answers: TextIO):
-        self._answers, self._lock = answers, threading.Lock()
-
-    def __call__(self, message: News) -> None:
-        with self._lock:  # beats come from a thread, and two lines must not mix
-            self._answers.write(json.dumps(line_of(message)) + "\n")
-            self._answers.flush()
+NEWS: tuple[type[Message], ...] = (Beat, Say, Done, Failed)
 
 
 class Said(io.StringIO):
     """A file that sends the text written to it."""
 
-    def __init__(self, send: Sender):
+    def __init__(self, send: Answers):
         super().__init__()
         self._send = send
 
@@ -92,37 +67,24 @@ class Said(io.StringIO):
         return len(text)
 
 
-def serve(lines: Iterator[str], send: Sender) -> None:
+def serve(lines: Iterator[str], send: Answers) -> None:
     setup = message_of(json.loads(next(lines)), [Setup])
     train, training = present(setup.train), Training()
     # From the first line on, so that a process that hangs while it imports or compiles is noticed, too.
-    threading.Thread(target=_beat, args=(send, training, train.beat_s), daemon=True).start()
-    if setup.platform == "cpu":  # before anything imports jax: threads inherit the cores of the one that makes them
-        here = setup.world.devices_here if setup.world else None
-        pin_to_cores(here or setup.devices, setup.order)
+    threading.Thread(target=_send_beats, args=(send, training, train.beat_s), daemon=True).start()
+    pin(setup)
     from rich.console import Console
 
     from jaxbench.features.training.loop import Stop
     from jaxbench.features.training.train import ProcessRole, code_of, take
 
     role = training.role = ProcessRole(stop=Stop())
-    threading.Thread(target=_listen, args=(lines, role.stop), daemon=True).start()
+    threading.Thread(target=_listen_for_stop, args=(lines, role.stop), daemon=True).start()
     console = Console(file=Said(send), width=train.width, force_terminal=train.terminal, markup=False)
     send(Done(code=code_of(take(setup, console, role))))
 
 
-def _fault(error: BaseException) -> Fault:
-    reason = " ".join(str(error).split()) or type(error).__name__
-    if not isinstance(error, UserError):
-        reason = f"{type(error).__name__}: {reason}"
-    detail = "".join(traceback.format_exception(error))
-    # These may follow from the loss of another process; any other exception is this process's own fault.
-    own = type(error).__name__ not in ("JaxRuntimeError", "XlaRuntimeError", "TimeoutError")
-    # The end of a trace names the line; a compiler's message may have megabytes.
-    return Fault(reason=reason[:1000], detail=detail[-8000:], own=own, user=isinstance(error, UserError))
-
-
-@dataclasses.dataclass
+@dataclass
 class Training:
     """role: what this process does in the training, once jax is imported."""
 
@@ -135,13 +97,13 @@ class Training:
         return Beat(kind=ledger.kind, ticks=ledger.ticks, step=ledger.step)
 
 
-def _beat(send: Sender, training: Training, beat_s: float) -> None:
+def _send_beats(send: Answers, training: Training, beat_s: float) -> None:
     while True:
         send(training.beat())
         time.sleep(beat_s)
 
 
-def _listen(lines: Iterator[str], stop: Stop) -> None:
+def _listen_for_stop(lines: Iterator[str], stop: Stop) -> None:
     for line in lines:
         stop.ask(message_of(json.loads(line), [StopBy]).name)
 
@@ -149,14 +111,12 @@ def _listen(lines: Iterator[str], stop: Stop) -> None:
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # they reach the whole terminal or job; the parent decides
         signal.signal(number, signal.SIG_IGN)
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # the output of libraries must not mix with the answers
-    send = Sender(answers)
+    send = Answers()
 
     def end(error: BaseException | None = None) -> None:
         """Waits until stdin ends, so that the others see no closed connection and JAX does not wait for all."""
         if error is not None:
-            send(_fault(error))
+            send(failed(error))
         threading.Event().wait()
 
     # Any exception of a model or a compiler ends the training, and its message names it.

@@ -29,6 +29,7 @@ from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.analysis import step_work
 from jaxbench.analysis.step_work import BEYOND, Stated
+from jaxbench.core.point import Point
 from jaxbench.core.program import Program
 from jaxbench.core.workload import TrainWorkload
 from jaxbench.digits import size
@@ -40,12 +41,10 @@ from jaxbench.measure import first_step
 from jaxbench.measure.bench import Bench
 from jaxbench.measure.compile_report import example_flops
 from jaxbench.measure.model_steps import ModelSteps
-from jaxbench.measure.point import Point
 from jaxbench.processes.client import Worker, WorkerError
 from jaxbench.processes.forkserver import ForkServers
 from jaxbench.processes.messages import Describe, Description, Fields, Setup, Tried, Try
 from jaxbench.processes.server import stage
-from jaxbench.records.documents import decode
 from jaxbench.sweep.progress import heartbeat, working
 from jaxbench.sweep.run import absolute
 from jaxbench.workloads import inspection
@@ -109,6 +108,7 @@ def run(experiment: str, config: ConfigDict, console: Console) -> bool:
 
 
 def _trains(strategy: str, outcomes: dict[tuple[str, int], StrategyTrial]) -> bool:
+    """Whether a strategy is right on some device count and wrong on none."""
     words = {outcomes[strategy, count].word for count in DEVICES}
     return RIGHT in words and not words & {WRONG, ERROR}
 
@@ -186,6 +186,7 @@ def _try(
     watch: bool = False,
     levers: Mapping[str, str] = MappingProxyType({}),
 ) -> StrategyTrial:
+    """The trial of one strategy on one device count, in the worker."""
     point = Point(
         point=f"{strategy}/strong/{devices}",
         strategy=strategy,
@@ -216,7 +217,7 @@ def _print_model(model: Description, console: Console) -> None:
     for name, value in (
         ("parameters", f"{model.parameters:,} in {model.arrays} arrays; largest: {largest}"),
         ("work", f"{model.flops_per_example:,.0f} FLOPs per example in matrix products, forward and backward"),
-        ("loss", model.loss + ("; draws random numbers" if model.draws else "")),
+        ("loss", model.loss + ("; draws random numbers" if model.uses_key else "")),
         ("state", f"{model.state_numbers:,} untrained numbers" if model.state_numbers else "none"),
     ):
         table.add_row(Text(name, style="bold"), Text(value))
@@ -224,6 +225,7 @@ def _print_model(model: Description, console: Console) -> None:
 
 
 def _table(strategies: Sequence[str], outcomes: dict[tuple[str, int], StrategyTrial]) -> Table:
+    """A row for each strategy: verdicts by device count, and sizes on the largest."""
     counts = ", ".join(map(str, DEVICES))
     title = f"correct on {counts} fake devices? and per device of {DEVICES[-1]}: bytes sent, model state, peak memory"
     columns = (*(str(n) for n in DEVICES), "sent per step", "model state", "peak of a step")
@@ -259,6 +261,7 @@ def _does(outcomes: dict[tuple[str, int], StrategyTrial], batch: int) -> tuple[l
 
 
 def _where(places: dict[str, list[str]], strategies: Sequence[str]) -> str:
+    """The strategies and device counts of a remark, as a clause."""
     if len(places) == len(strategies) and all(len(counts) == len(DEVICES) for counts in places.values()):
         return "every strategy"
     everywhere = len(DEVICES)
@@ -270,7 +273,7 @@ def describe(bench: Bench[ModelSteps]) -> Description:
     """Sizes, the kind of loss, and the strategies that are tried. Raises StageError."""
     plain, proof = bench.steps.plain, bench.steps.proof  # without levers, as the user wrote it
     with stage("model"):
-        loss, draws = proof.loss_kind.described, proof.draws
+        loss, uses_key = proof.loss_kind.described, proof.uses_key
     params, model_state = jax.eval_shape(plain.init, bench.key)
     leaves = sorted(jax.tree.leaves_with_path(params), key=lambda found: -found[1].size)[:LARGEST]
     largest = [
@@ -281,13 +284,13 @@ def describe(bench: Bench[ModelSteps]) -> Description:
         name=plain.name,
         unit=plain.unit,
         batch=plain.traceable(BATCH),
-        parameters=_numbers(params),
+        parameters=_count_numbers(params),
         arrays=len(jax.tree.leaves(params)),
         largest=tuple(largest),
         flops_per_example=example_flops(plain),
         loss=loss,
-        draws=draws,
-        state_numbers=_numbers(model_state),
+        uses_key=uses_key,
+        state_numbers=_count_numbers(model_state),
         training=_training(plain),
         notes=(sentence,) if (sentence := flax_models.named_axes_sentence(plain.init)) else (),
         strategies=tuple(name for name in parallel.of_model(plain) if name != NEEDS_A_MESH),
@@ -302,7 +305,7 @@ def attempt(bench: Bench[ModelSteps], placed: Fields, *, watch: bool = False) ->
     Every point starts with the same state, which its program loads. The program's own `init` is traced but never
     compiled: its values come from the model, and `load` gives the same layout. Raises StageError.
     """
-    point = decode(Point, placed)
+    point = Point.from_json(placed)
     built = bench.compiler.compile(point, run_once_options())
     workload, program, compiled, proof = built.workload, built.program, built.compiled, bench.steps.proof
     with stage("check"):
@@ -340,5 +343,5 @@ def _state_bytes(program: Program, key: jax.Array) -> int:
     return sum(math.prod(sharding.shard_shape(leaf.shape)) * leaf.dtype.itemsize for leaf, sharding in placed)
 
 
-def _numbers(tree: object) -> int:
+def _count_numbers(tree: object) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(tree))

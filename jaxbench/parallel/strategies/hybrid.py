@@ -30,5 +30,5 @@ def build(
     Raises UserError for axes that the workload cannot be split over, or that cannot be combined.
     """
     if "stage" in sizes:
-        return pipeline.build(workload, devices, sizes, schedule=schedule)
+        return pipeline.build(workload, devices, sizes, schedule=schedule, sequence=sequence)
     return sharded_step.build(workload, devices, sizes, sequence=sequence, ulysses=ulysses, gather=gather)

@@ -26,7 +26,7 @@ from jaxbench.core import weighted
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import KEY, Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, present
-from jaxbench.levers import REMAT
+from jaxbench.levers import REMAT, SCHEDULE
 from jaxbench.parallel import schedule as schedules
 from jaxbench.parallel import sharded_step, stage
 from jaxbench.parallel.axes import Sizes, batch_parts, mesh_of, splits
@@ -38,27 +38,36 @@ from jaxbench.workloads import rng_keys, sharding_context
 from jaxbench.workloads.levers import is_frozen
 
 
-def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, schedule: str = "gpipe") -> Program:
+def build(
+    workload: TrainWorkload,
+    devices: list[jax.Device],
+    sizes: Sizes,
+    *,
+    schedule: str = SCHEDULE.default,
+    sequence: bool = False,
+) -> Program:
     """Returns the Program over `devices`, with as many micro-batches as the workload has.
 
-    sizes: of a mesh with the axes of `axes.PIPELINED`. schedule: a value of the lever.
+    sizes: of a mesh with the axes of `axes.PIPELINED`. schedule: a value of the lever. sequence: split positions
+    between products split by `tensor`, so that stages also send and keep a part of the positions.
 
     Raises UserError for a model without stages, for blocks that do not divide over them, and for activations offloaded
     to the host.
     """
-    _require(workload, sizes)
+    sequence = sequence and sizes.get("tensor", 1) > 1
+    _require(workload, sizes, sequence=sequence)
     table = schedules.make(schedule, sizes.get(AXIS, 1), workload.micro_batches)
     layout, mesh = PipelineLayout(workload, sizes, table.chunks), mesh_of(devices, sizes)
     workload = stage.recomputing(workload, layout)
     means, gathered = sharded_step.mean_axes(sizes), stage.gathered_update(workload, mesh, layout)
-    dims = layout.fsdp_dims()
+    dims, partly = layout.fsdp_dims(), _of_some_positions(layout, sequence=sequence)
 
-    def reduced(part: str, grad: jax.Array, dim: int) -> jax.Array:
+    def reduced(part: str, grad: jax.Array, dim: int, partial_sum: bool) -> jax.Array:
         """The mean gradient of one array, or of a device's part of it."""
         if dim >= 0:
             grad = jax.lax.psum_scatter(grad, "fsdp", scatter_dimension=dim, tiled=True) / sizes["fsdp"]
-        # Every stage holds the parameters outside the blocks, but only the first or the last one uses them.
-        grad = jax.lax.psum(grad, AXIS) if part == OUTER else grad
+        if summed := _summed(part, partial_sum=partial_sum):
+            grad = jax.lax.psum(grad, summed)
         rest = _rest(means, dim)
         return mean_over(rest, grad) if rest else grad
 
@@ -68,13 +77,18 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
             lambda x, dim: x if dim < 0 else jax.lax.all_gather(x, "fsdp", axis=dim, tiled=True), state.params, dims
         )
         params = sharded_step.varying(params, (*means, AXIS))
+        # Else JAX would sum their gradients over `tensor` in every tick.
+        params = jax.tree.map(lambda x, some: sharded_step.varying(x, ("tensor",)) if some else x, params, partly)
         params = {**params, BLOCKS: jax.tree.map(lambda x: x[0], params[BLOCKS])}
-        with sharding_context.over(axis=means or None, **sharded_step.where(sizes)):
-            key = rng_keys.local_key(state.key, means)
-            on_stage = Stage(workload, table, sizes, key, state.step, skips_idle=devices[0].platform == "cpu")
+        with sharding_context.over(axis=means or None, **sharded_step.where(sizes, sequence=sequence)):
+            key, skips_idle = rng_keys.local_key(state.key, means), devices[0].platform == "cpu"
+            on_stage = Stage(workload, table, sizes, key, state.step, skips_idle=skips_idle, sequence=sequence)
             grads, metrics = on_stage.run(params, batch)
         grads = {**grads, BLOCKS: jax.tree.map(lambda x: x[None], grads[BLOCKS])}
-        grads = {part: jax.tree.map(partial(reduced, part), grads[part], dims[part]) for part in (OUTER, BLOCKS)}
+        grads = {
+            part: jax.tree.map(partial(reduced, part), grads[part], dims[part], partly[part])
+            for part in (OUTER, BLOCKS)
+        }
         # Only the last stage has metrics; the others have zeros.
         metrics = jax.tree.map(lambda x: jax.lax.psum(x, AXIS), metrics)
         if means:
@@ -85,7 +99,7 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
 
     updating = partial(update, workload) if gathered is None else gathered.update
     step = sharded_step.Step(local_gradients, updating, layout.specs().params, gathered)
-    bounds = partial(expected, workload, layout, sizes, table, platform=devices[0].platform)
+    bounds = partial(expected, workload, layout, sizes, table, platform=devices[0].platform, sequence=sequence)
     program = sharded_step.program(workload, layout, mesh, sizes, step, bounds, sums=1 + bool(means))
     passes = workload.micro_batches * table.chunks  # each micro-batch passes each chunk of a stage
     order = partial(_as_micro_batches, batch_parts(sizes), workload.micro_batches)
@@ -95,6 +109,18 @@ def build(workload: TrainWorkload, devices: list[jax.Device], sizes: Sizes, *, s
 def _rest(means: tuple[str, ...], dim: int) -> tuple[str, ...]:
     """The axes over which the gradient of an array is still averaged after it was scattered along `dim`."""
     return tuple(axis for axis in means if dim < 0 or axis != "fsdp")
+
+
+def _of_some_positions(layout: PipelineLayout, *, sequence: bool) -> PyTree:
+    """Whether a device's gradient of an array is a part of a sum over `tensor`, because it has only some positions."""
+    is_spec = lambda x: isinstance(x, PartitionSpec)  # noqa: E731 - its entries are no arrays
+    return jax.tree.map(lambda spec: sequence and "tensor" not in spec, layout.specs().params, is_leaf=is_spec)
+
+
+def _summed(part: str, *, partial_sum: bool) -> tuple[str, ...]:
+    """The axes over which the gradient of an array is a sum. partial_sum: as `_of_some_positions`."""
+    # Every stage holds the parameters outside the blocks, but only the first or the last one uses them.
+    return (*((AXIS,) if part == OUTER else ()), *(("tensor",) if partial_sum else ()))
 
 
 def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
@@ -107,8 +133,9 @@ def _as_micro_batches(parts: int, count: int, batch: Batch) -> Batch:
     return jax.tree.map(lambda x: x.reshape(parts, count, -1, *x.shape[1:]).swapaxes(1, 2).reshape(x.shape), batch)
 
 
-def _require(workload: TrainWorkload, sizes: Sizes) -> None:
-    sharded_step.require(workload, sizes)
+def _require(workload: TrainWorkload, sizes: Sizes, *, sequence: bool) -> None:
+    """Raises Unsupported for a model that cannot be divided into stages."""
+    sharded_step.require(workload, sizes, sequence=sequence)
     if not splits(workload.partition, AXIS):
         raise Unsupported(
             f"'{workload.name}' is not a stack of blocks that a pipeline divides into stages; gpt without experts is."
@@ -138,6 +165,7 @@ def expected(
     global_batch: int,
     *,
     platform: str = "cpu",
+    sequence: bool = False,
 ) -> CollectiveBounds:
     """The expected communication of a pipeline's step."""
     bounds: CollectiveBounds = {}
@@ -148,15 +176,16 @@ def expected(
         jax.tree.unflatten(structure, [index not in unused for index, _ in enumerate(leaves)]), lambda *used: any(used)
     )
     dims, means = jax.tree.leaves(layout.fsdp_dims()), sharded_step.mean_axes(sizes)
-    every = zip(jax.tree.leaves_with_path(layout.params), specs, jax.tree.leaves(used), dims, strict=True)
-    for (path, aval), spec, is_used, dim in every:
+    partly = jax.tree.leaves(_of_some_positions(layout, sequence=sequence))
+    every = zip(jax.tree.leaves_with_path(layout.params), specs, jax.tree.leaves(used), dims, partly, strict=True)
+    for (path, aval), spec, is_used, dim, partial_sum in every:
         on_device = aval.size // math.prod(sizes.get(axis, 1) for axis in spec if axis)
         if dim >= 0 and sizes["fsdp"] > 1:
             sharded_step.add(bounds, "all-gather", on_device * sizes["fsdp"])
             sharded_step.add(bounds, "reduce-scatter", is_used * on_device, on_device)
         averaged = any(sizes[axis] > 1 for axis in _rest(means, dim))  # one sum over all of them
-        # Every stage holds the parameters outside the blocks.
-        summed = (path[0].key == OUTER and sizes.get(AXIS, 1) > 1) + averaged
+        over = _summed(path[0].key, partial_sum=partial_sum)
+        summed = any(sizes.get(axis, 1) > 1 for axis in over) + averaged
         # XLA for a GPU merges the sums over the two axes into one.
         least = is_used * (min(1, summed) if platform == "gpu" else summed)
         sharded_step.add(bounds, "all-reduce", least * on_device, summed * on_device)
@@ -164,11 +193,12 @@ def expected(
     ticks = {name: len(passes.busy) for name, passes in ((FORWARD, table.forward), (BACKWARD, table.backward))}
     if sizes.get(AXIS, 1) > 1:  # each tick sends one activation to each neighbour, with work or without
         # Nobody needs what the last tick of each direction sends: XLA removes it if that tick is a loop of its own.
-        count, numbers = sum(ticks.values()), _activation_numbers(workload, examples)
+        parts = sizes["tensor"] if sequence else 1
+        count, numbers = sum(ticks.values()), _activation_numbers(workload, examples) // parts
         sharded_step.add(bounds, "collective-permute", (count - 2) * numbers, count * numbers)
     partition = present(workload.partition)
     recomputed = present(partition.stages).remat != REMAT.default
-    share = DeviceShare(examples=examples, sizes=sizes, blocks=layout.chunk, recomputed=recomputed)
+    share = DeviceShare(examples=examples, sizes=sizes, blocks=layout.chunk, recomputed=recomputed, sequence=sequence)
     for name, count in ticks.items():  # the layers' collectives are in the loop, so they count in every tick
         passes = dataclasses.replace(share, passes=frozenset({name}))
         for what, (least, most) in partition.collective_bounds(passes).items():

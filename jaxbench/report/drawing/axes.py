@@ -29,7 +29,7 @@ def devices_axis(axes: Axes, counts: Sequence[int], *, label: str = "devices") -
     low, high = (min(counts), max(counts)) if counts else (1, 8)
     axes.set_xscale("log", base=2)
     axes.set_xlim(low / 1.25, high * 1.25)  # room for markers, also if there is a single count
-    _ticks(axes.xaxis, list(counts[::step]) or [1], plain)
+    _set_ticks(axes.xaxis, list(counts[::step]) or [1], plain)
     axes.set_xlabel(label)
 
 
@@ -66,7 +66,7 @@ def log_axis(
     low, high = low / margin, high * margin
     (axes.set_xscale if which == "x" else axes.set_yscale)("log", base=base)
     (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
-    _ticks(axes.xaxis if which == "x" else axes.yaxis, round_ticks(low, high, base=base, max_ticks=max_ticks), show)
+    _set_ticks(axes.xaxis if which == "x" else axes.yaxis, round_ticks(low, high, base=base, max_ticks=max_ticks), show)
 
 
 def extent(panels: Iterable[Axes], which: str) -> list[float]:
@@ -116,7 +116,7 @@ def reach(bars: Sequence[Mark]) -> float:
     return min(max((bar.end for bar in trusted), default=0.0), 2 * highest)
 
 
-def _ticks(axis: Axis, ticks: Sequence[float], show: Show) -> None:
+def _set_ticks(axis: Axis, ticks: Sequence[float], show: Show) -> None:
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
@@ -168,7 +168,7 @@ def bytes_tick(value: float) -> str:
 
 def seconds_tick(value: float) -> str:
     """A tick's text in seconds: "10 µs", "1 ms"."""
-    return _in_unit(value, ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns")))
+    return "0" if value == 0 else _in_unit(value, ((1.0, " s"), (1e-3, " ms"), (1e-6, " µs"), (1e-9, " ns")))
 
 
 def _in_unit(value: float, units: Sequence[tuple[float, str]]) -> str:

@@ -5,7 +5,8 @@ Figures must work in black and white: a series has a marker and a colour (Okabe 
 readers can distinguish), and a bar has a hatch. `marks` defines filled, hollow, dashed and crossed-out marks.
 Labels get their positions last, once the layout is known: next to their marks, without overlap, inside the figure.
 
-A figure is a `Plot`: a name, a caption, the runs that it is for, and a function that draws it.
+A figure is a `Plot`: a name, a caption, the runs that it is for, and a function that draws it, or that returns it as
+data (`shapes.Chart`).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import matplotlib
 import numpy as np
@@ -49,6 +50,7 @@ DPI = 200  # of the PNG
 PANEL = 2.0  # height of a panel of lines in inches, including its title and labels
 FULL_IN = 7.0  # the width of a page in inches
 PHONE_IN = 3.6  # the width of a figure that is shown 390 pixels wide
+PHONE_PANEL = 1.6  # height of a panel there: three of them leave room for the result on its first screen
 STACKED_IN = 5.0  # figures narrower than this have all panels below each other
 NO_TITLE = "none"
 EMPTY = "_empty"  # the label of a figure without data
@@ -87,7 +89,7 @@ _METADATA: Any = {
     "pdf": {"CreationDate": None, "Creator": "jaxbench", "Producer": None},
     "png": {"Software": None},
 }
-MOVABLE, SPREAD = "_movable", "_spread"  # marks texts that `settle` may move: around their mark, or up and down
+MOVABLE, SPREAD = "_movable", "_spread"  # marks texts that `move_texts` may move: around their mark, or up and down
 _SIDES: dict[str, int] = {"left": -1, "center": 0, "right": 1, "top": -1, "bottom": 1}
 _AROUND = (  # (horizontal, vertical) alignment in order of preference; the offset is away from the mark
     ("left", "center"),
@@ -169,7 +171,7 @@ def lay_out(figure: Figure) -> None:
         # The last bits of the layout differ from process to process, and ids of clip paths are hashes of positions.
         axes.set_position(Bbox(np.round(axes.get_position().get_points(), 9)))
         axes.set_in_layout(True)  # which that ends: a user may save the figure with a tight box
-    settle(figure)
+    move_texts(figure)
 
 
 def write(files: dict[str, bytes], folder: Path, name: str) -> None:
@@ -222,6 +224,8 @@ class Sheet:
             # sharex="col" or sharey="row" mean other panels now; only True means the same.
             grid, widths, shared = (rows * columns, 1), None, {key: one for key, one in shared.items() if one is True}
             self._heights = [height for height in self._heights for _ in range(columns)]
+        if self._look.width_in == PHONE_IN:
+            self._heights = [min(height, PHONE_PANEL) for height in self._heights]
         self.figure = Figure(
             figsize=(self._look.width_in, 1.0),  # `finish` sets the height, once legend and names are known
             layout=ConstrainedLayoutEngine(w_pad=0.04, h_pad=0.03, wspace=0.03),
@@ -331,7 +335,7 @@ def _footnotes(figure: Figure, notes: Sequence[str], letters: int) -> int:
     return text.count("\n") + 1
 
 
-def settle(figure: Figure) -> None:
+def move_texts(figure: Figure) -> None:
     """Moves labels that overlap something to the best position next to their marks. Call it after the layout."""
     for axes in figure.axes:
         _thin(figure, axes)  # first, because ticks are obstacles for labels
@@ -364,7 +368,7 @@ def _spread(texts: Sequence[Annotation]) -> None:
     # Text's method and not Annotation's, which includes the arrow.
     gap = 1.1 * max((Text.get_window_extent(text).height for text in texts), default=0.0)
     for text in sorted(texts, key=lambda text: text.xy[1]):
-        blocks.append((_panel(text).transData.transform(text.xy)[1], [text]))
+        blocks.append((_panel_of(text).transData.transform(text.xy)[1], [text]))
         # Touching blocks merge around their common mean, and may then touch the block below.
         while len(blocks) > 1 and blocks[-1][0] - blocks[-2][0] < gap * sum(len(b[1]) for b in blocks[-2:]) / 2:
             (low, below), (high, above) = blocks.pop(-2), blocks.pop()
@@ -373,10 +377,10 @@ def _spread(texts: Sequence[Annotation]) -> None:
     for middle, members in blocks:
         for number, text in enumerate(members):
             height = middle + gap * (number - (len(members) - 1) / 2)
-            text.set_y(_panel(text).transData.inverted().transform((0, height))[1])
+            text.set_y(_panel_of(text).transData.inverted().transform((0, height))[1])
 
 
-def _panel(text: Annotation) -> Axes:
+def _panel_of(text: Annotation) -> Axes:
     return of_kind(Axes, text.axes)
 
 
@@ -384,10 +388,10 @@ def _move(text: Annotation, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[O
     """Moves a label to the position with the least cost. boxes, lines, points: the obstacles."""
     figure, panel = axes.figure.bbox, axes.get_window_extent()
     first = text.xyann, text.get_horizontalalignment(), text.get_verticalalignment()
-    outside = not _inside(text.get_window_extent(), panel)
+    outside = not _is_inside(text.get_window_extent(), panel)
 
     def cost(box: Bbox) -> float:
-        bad = _CUT * (not _inside(box, figure)) + _OUTSIDE * (not outside and not _inside(box, panel))
+        bad = _CUT * (not _is_inside(box, figure)) + _OUTSIDE * (not outside and not _is_inside(box, panel))
         bad += _ON_TEXT * sum(box.overlaps(other) for other in boxes)
         bad += _CROSSED * int(((box.min < points) & (points < box.max)).all(axis=1).sum())
         return bad + _CROSSED * sum(path.intersects_bbox(box, filled=False) for path in lines)
@@ -408,7 +412,7 @@ def _move(text: Annotation, axes: Axes, boxes: Sequence[Bbox], lines: Sequence[O
     put(*best[1])
 
 
-def _inside(box: Bbox, frame: BboxBase) -> bool:
+def _is_inside(box: Bbox, frame: BboxBase) -> bool:
     return bool(frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1)
 
 
@@ -431,13 +435,26 @@ def _points(axes: Axes) -> Iterator[np.ndarray]:
             yield from axes.transData.transform(line.get_xydata())
 
 
+class Drawable(Protocol):
+    """A figure as data, such as a `shapes.Chart`."""
+
+    @property
+    def title(self) -> str: ...
+
+    def figure(self, title: str) -> Figure: ...
+
+
+Made = Figure | Drawable | None  # what the function of a figure returns
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plot:
     """A figure. Call it with the report of a run: it returns None if there is nothing to draw."""
 
     name: str  # of its files, too
     caption: str
-    draw: Callable[..., Figure | None]
+    make: Callable[..., Made]
+    title: str = ""  # what it shows, after the name of the experiment; "": its chart has the whole title
     # The runs that it is for: a kind ("training", "levers", "cases", "compiled"), or a kind with the view of the
     # experiment or of the swept lever ("cases/stream", "levers/remat"). Without views, other code draws it.
     views: tuple[str, ...] = ()
@@ -445,19 +462,24 @@ class Plot:
     diagnostic: bool = False  # shows how it was measured, not what was found: the page folds it
     more: Callable[..., str] | None = None  # a run's own sentence at the end of the caption
 
-    def __call__(self, *what: Any, **settings: Any) -> Figure | None:
-        return self.draw(*what, **settings)
+    def draw(self, *what: Any, **settings: Any) -> Figure | None:
+        made = self.make(*what, **settings)
+        if made is None or isinstance(made, Figure):
+            return made
+        return made.figure(made.title or f"{what[0].experiment}: {self.title}")
+
+    __call__ = draw
 
 
-def plot(name: str, **facts: Any) -> Callable[[Callable[..., Figure | None]], Plot]:
+def plot(name: str, **facts: Any) -> Callable[[Callable[..., Made]], Plot]:
     """Makes a `Plot` of the function below it. The function's docstring is the caption."""
-    return lambda draw: Plot(name=name, caption=_caption(draw), draw=draw, **facts)
+    return lambda make: Plot(name=name, caption=_caption(make), make=make, **facts)
 
 
-def _caption(draw: Callable[..., Figure | None]) -> str:
+def _caption(make: Callable[..., Made]) -> str:
     """The docstring of a function as one line, also under -OO, where Python drops docstrings and keeps the source."""
-    text = draw.__doc__
+    text = make.__doc__
     if text is None and sys.flags.optimize >= 2:
-        (function,) = ast.parse(textwrap.dedent(inspect.getsource(draw))).body
+        (function,) = ast.parse(textwrap.dedent(inspect.getsource(make))).body
         text = ast.get_docstring(of_kind(ast.FunctionDef, function))
     return " ".join((text or "").split())

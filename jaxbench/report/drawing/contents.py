@@ -50,10 +50,10 @@ def in_data(artist: Artist) -> bool:
 def data_lines(axes: Axes) -> list[Line2D]:
     """The lines and marks with data, without the ends of error bars."""
     ends = caps(axes)
-    return [line for line in axes.lines if line not in ends and not is_reference(line) and _finite(line)]
+    return [line for line in axes.lines if line not in ends and not is_reference(line) and _has_finite_point(line)]
 
 
-def _finite(line: Line2D) -> bool:
+def _has_finite_point(line: Line2D) -> bool:
     points = np.asarray(line.get_xydata(), dtype=float)
     return bool(points.size) and bool(np.isfinite(points).all(axis=1).any())
 
@@ -166,12 +166,12 @@ def _close(figure: Figure, grid: GridSpec, rows: list[int], columns: list[int]) 
         spec = axes.get_subplotspec()
         if spec is None or spec.get_gridspec() is not grid:
             continue
-        lines = _within(rows, spec.rowspan)
-        across = _within(columns, spec.colspan)
+        lines = _positions_within(rows, spec.rowspan)
+        across = _positions_within(columns, spec.colspan)
         axes.set_subplotspec(small[lines[0] : lines[-1] + 1, across[0] : across[-1] + 1])
 
 
-def _within(kept: Sequence[int], span: range) -> list[int]:
+def _positions_within(kept: Sequence[int], span: range) -> list[int]:
     return [number for number, place in enumerate(kept) if place in span]
 
 

@@ -59,9 +59,9 @@ def faults(figure: Figure) -> list[Fault]:
     found = [
         *(Fault(kind="text over text", what=f"{one!r} and {other!r}") for one, other in overlaps(figure)),
         *(Fault(kind="text cut off", what=text) for text in cut(figure)),
-        *(Fault(kind="text below 6 pt", what=text.get_text()) for text in shown(figure) if _small(text)),
+        *(Fault(kind="text below 6 pt", what=text.get_text()) for text in shown(figure) if _is_too_small(text)),
         *_nameless(figure),
-        *_many(figure),
+        *_too_many_series(figure),
         *(Fault(kind="house words", what=word) for word in house_words(figure)),
     ]
     for axes in contents.visible_panels(figure):
@@ -130,7 +130,7 @@ def cut(figure: Figure, slack: float = 2.0) -> list[str]:
     ]
 
 
-def _small(text: Text) -> bool:
+def _is_too_small(text: Text) -> bool:
     return float(text.get_fontsize()) < LEAST_PT
 
 
@@ -143,14 +143,14 @@ def house_words(figure: Figure) -> list[str]:
 Style = tuple[str, str]  # a series as a reader tells it: its colour and its marker
 
 
-def _style(line: Line2D) -> Style:
+def _colour_and_marker(line: Line2D) -> Style:
     return str(line.get_color()), str(line.get_marker())
 
 
 def series(figure: Figure) -> set[Style]:
     """The styles of the measured marks: not of published ones, which are grey, nor of crosses."""
     lines = (line for axes in contents.visible_panels(figure) for line in contents.data_lines(axes))
-    styles = map(_style, lines)
+    styles = map(_colour_and_marker, lines)
     return {
         (colour, marker)
         for colour, marker in styles
@@ -158,7 +158,7 @@ def series(figure: Figure) -> set[Style]:
     }
 
 
-def _handles(figure: Figure) -> list[Line2D | Patch]:
+def _legend_handles(figure: Figure) -> list[Line2D | Patch]:
     every = (handle for legend in figure.legends for handle in legend.legend_handles)
     return [handle for handle in every if isinstance(handle, (Line2D, Patch))]
 
@@ -166,17 +166,28 @@ def _handles(figure: Figure) -> list[Line2D | Patch]:
 def _nameless(figure: Figure) -> Iterator[Fault]:
     """Series that are told apart by their style alone, without an entry in the legend or a name at their row."""
     found = {style for axes in contents.visible_panels(figure) for style in _unnamed_styles(axes)}
-    named = {_style(handle) for handle in _handles(figure) if isinstance(handle, Line2D)}
-    if len(series(figure)) > 1:
-        for colour, marker in sorted(found - named):
+    named = {_colour_and_marker(handle) for handle in _legend_handles(figure) if isinstance(handle, Line2D)}
+    every = series(figure)
+    if len(every) > 1:
+        for colour, marker in sorted(style for style in found if not _is_named(style, named, every)):
             yield Fault(kind="series without a name", what=f"colour {colour}, marker {marker}")
+
+
+def _is_named(style: Style, named: set[Style], every: set[Style]) -> bool:
+    """Whether the legend names a style: as it is, or its marker in black and its colour in another entry.
+
+    A single colour needs no entry.
+    """
+    colour, marker = style
+    of_colour = len({each for each, _ in every}) == 1 or colour in {each for each, _ in named}
+    return style in named or (of_colour and ("black", marker) in named)
 
 
 def _unnamed_styles(axes: Axes) -> set[Style]:
     """The styles of a panel; none if its rows have names, or its marks bear texts."""
     if _named_rows(axes) or any(text.get_text().strip() for text in axes.texts):
         return set()
-    styles = {_style(line) for line in contents.data_lines(axes)}
+    styles = {_colour_and_marker(line) for line in contents.data_lines(axes)}
     return {(c, m) for c, m in styles if m not in ("None", "", " ", "x", "|") and c not in (PALE, GREY)}
 
 
@@ -186,8 +197,8 @@ def _named_rows(axes: Axes) -> bool:
     return any(re.search(r"[^\W\d]{3}", label) for label in labels)
 
 
-def _many(figure: Figure) -> Iterator[Fault]:
-    measured = [handle for handle in _handles(figure) if not (isinstance(handle, Line2D) and _is_guide(handle))]
+def _too_many_series(figure: Figure) -> Iterator[Fault]:
+    measured = [handle for handle in _legend_handles(figure) if not (isinstance(handle, Line2D) and _is_guide(handle))]
     if len(measured) > MOST_SERIES:
         yield Fault(kind="too many series", what=f"{len(measured)} entries in the legend")
 

@@ -294,7 +294,7 @@ def published_bars(axes: Axes, entries: Sequence[tuple[float, float, str]]) -> N
         write(axes, max(value, 0.0), at, text)
 
 
-def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size: float = 5.5) -> None:
+def end_labels(axes: Axes, lines: Sequence[Line2D], *, reach: float = 1.45, size: float = 6.0) -> None:
     """Writes a name to the right of each line's last point, with a thin line to it. The canvas spreads close names.
 
     reach: the x of a name over the x of its point. size: of the letters in points.

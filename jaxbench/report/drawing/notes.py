@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from jaxbench.analysis.quantities import payload
 from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.waterfall import SLOWEST_PROCESS, STAGE_WORK, TERMS
+from jaxbench.digits import counted
 from jaxbench.statistics.bootstrap import MIN_ROUNDS
 
 HOLLOW = "hollow: more devices than cores, so the result is checked but its speed means nothing"
@@ -28,7 +29,16 @@ _WORDS = {
 _OPERATIONS = re.compile(r"\b(all_(?:reduce|gather|to_all)|reduce_scatter|(?:host|device)_to_(?:host|device))\b")
 _POINT = re.compile(r"([\w+]+)/(strong|weak)/(\d+)(/?)")
 _CASE = re.compile(r"^[\w+]+/[a-z]+\d+/")
-_LEVER = re.compile(r"\b([a-z]{5,}|mesh)=(?=\S)")  # with its value; "data=2" of a mesh stays in the field's notation
+# In a sentence: ids of points and of cases.
+_IDS = re.compile(r"(?<![\w/.])([\w+]+)/(strong|weak)/(\d+)((?:/\w+=[^\s,;:()]+(?::\d+)?)*)(?![\w/]|\.\w)")
+_CASES = re.compile(
+    r"(?<![\w/.])([\w+]+)/((?:b?float|u?int|bool|complex)\d*)/"
+    r"((?:(?:\d+ rows?|seed \d+|[^\s,;()/]+)/)*[^\s,;()/]+?)(?=[.,;:)]*(?:\s|$))"
+)
+_COPIED = re.compile(r"\b(host|[cgt]pu:\d+)->(host|[cgt]pu:\d+)")
+_TOLD = re.compile(rf"(?<![=\w/.'])(?:{_OPERATIONS.pattern})(?![=\w/.'])")  # not in a command or a file's name
+# With its value. A flag is to be typed, and "data=2" of a mesh stays in the field's notation.
+_LEVER = re.compile(r"(?<![-.])\b([a-z]{5,}|mesh)=(?=\S)")
 _AXES = ("data", "tensor", "stage", "context", "expert")
 _RATE = re.compile(r"\b(\d+)([kmg])bit\b")
 _SIZE = re.compile(r"\b(\d+)B\b")
@@ -73,9 +83,10 @@ def of_times(rows: Sequence[Row], each: str, *, what: str = "", of: str = "") ->
 def n_of(every: Sequence[tuple[int, ...]]) -> str:
     """`marks.Mark.n` of several marks in words: "n = 10 blocks in 5 rounds of 5 processes", or "n = 3 seeds"."""
     if len(every[0]) == 1:
-        return f"n = {_span([n[0] for n in every])} seeds"
-    blocks, rounds, processes = (_span(values) for values in zip(*every, strict=True))
-    return f"n = {blocks} blocks in {rounds} rounds of {processes} process{'es' * (processes != '1')}"
+        return f"n = {_span([n[0] for n in every], 'seed')}"
+    sizes = zip(zip(*every, strict=True), ("block", "round", "process"), strict=True)
+    blocks, rounds, processes = (_span(values, noun) for values, noun in sizes)
+    return f"n = {blocks} in {rounds} of {processes}"
 
 
 def cited(source: str) -> str:
@@ -88,9 +99,10 @@ def rest(shown: int, every: int, which: str) -> list[str]:
     return [f"{shown} of {every} {which}; the table has all"] if shown < every else []
 
 
-def _span(values: Sequence[int]) -> str:
+def _span(values: Sequence[int], noun: str) -> str:
+    """ "1 round", "5 rounds", "5 to 30 rounds"."""
     low, high = min(values), max(values)
-    return f"{low}" if low == high else f"{low} to {high}"
+    return ("" if low == high else f"{low} to ") + counted(high, noun)
 
 
 def display(name: str) -> str:
@@ -108,3 +120,28 @@ def display(name: str) -> str:
         name = name.replace(implementation, _WORDS[implementation])
     name = re.sub(r"\bcores(\d+)\b", lambda m: f"{m[1]} core{'s' * (m[1] != '1')}", name)
     return _OPERATIONS.sub(lambda m: m[1].replace("_", " " if "device" in m[1] else "-"), name)
+
+
+def spoken(sentence: str) -> str:
+    """A sentence with the ids of its points in words: "jit_auto/strong/2" -> "jit_auto strong on 2 devices".
+
+    Names of cases have no comma between their parts, because sentences list them: "copy float32 4,096 jit on 1 core".
+    """
+    words = _CASES.sub(_spoken_case, _IDS.sub(_spoken_point, sentence))
+    words = _COPIED.sub(lambda m: f"{display(m[1])} → {display(m[2])}", words)
+    return _TOLD.sub(lambda m: display(m[0]), words)
+
+
+def _spoken_point(found: re.Match[str]) -> str:
+    levers = ", ".join(display(each) for each in found[4].split("/") if each)
+    return f"{found[1]} {found[2]} on {counted(int(found[3]), 'device')}" + (f" ({levers})" if levers else "")
+
+
+def _spoken_case(found: re.Match[str]) -> str:
+    rest, at, platform = found[3].partition("@")
+    sizes = [f"{int(part):,}" if part.isdigit() else display(part) for part in rest.split("/")]
+    parts = [display(found[1]), found[2], *sizes]
+    words = [f"on {part}" if re.fullmatch(r"\d+ cores?", part) else part for part in parts]
+    if _SIZE.fullmatch(rest.partition("/")[0]) and words[-1].isdigit():  # a collective
+        words[-1] = f"on {counted(int(words[-1]), 'device')}"
+    return " ".join([*words, *([f"on {platform.upper()}"] if at else [])])

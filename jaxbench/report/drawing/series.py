@@ -21,6 +21,7 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.axes import entitle
 from jaxbench.report.drawing.canvas import Sheet, short
+from jaxbench.report.drawing.shapes import Layer, on
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
@@ -73,21 +74,28 @@ def split(rows: Sequence[Row], parts: Sequence[str], *, size: Callable[[Row], fl
     names = naming(rows, parts)
     groups: dict[str, list[Row]] = {}
     for row in rows:
-        groups.setdefault(names[row.point.point], []).append(row)
+        groups.setdefault(names[row.point_id], []).append(row)
     return [
         Series(label=label, place=place, rows=sorted((row for row in members if row.timing.step_s.known), key=size))
         for place, (label, members) in enumerate(groups.items())
     ]
 
 
+def curves(
+    every: Sequence[Series], x: Callable[[Row], float], value: Callable[[Row], Estimate], *, scale: float = 1
+) -> list[Layer]:
+    """A line for each series."""
+    return [on(curve.draw, x, value, scale=scale) for curve in every]
+
+
 def of_op(series: Sequence[Series], op: str) -> list[Series]:
     """The series with only the rows of one operation, without empty series."""
-    return only(series, {row.point.point for curve in series for row in curve.rows if row.point.op == op})
+    return only(series, {row.point_id for curve in series for row in curve.rows if row.point.op == op})
 
 
 def only(series: Sequence[Series], points: Container[str]) -> list[Series]:
     """The series with only the rows of these points, without empty series."""
-    picked = [(curve, [row for row in curve.rows if row.point.point in points]) for curve in series]
+    picked = [(curve, [row for row in curve.rows if row.point_id in points]) for curve in series]
     return [dataclasses.replace(curve, rows=rows) for curve, rows in picked if rows]
 
 
@@ -129,7 +137,7 @@ def naming(rows: Sequence[Row], parts: Sequence[str], *, always: str = "") -> di
     names = {}
     for place, row in enumerate(rows):
         things, places = ([values[part][place] for part in chosen] for chosen in (what, where))
-        names[row.point.point] = " on ".join(filter(None, [", ".join(filter(None, things)), *places]))
+        names[row.point_id] = " on ".join(filter(None, [", ".join(filter(None, things)), *places]))
     return names
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -22,7 +23,7 @@ from jaxbench.report.drawing import marks, notes, shapes
 from jaxbench.report.drawing.axes import Show, bytes_tick, entitle, plain, seconds_tick, si, zero_axis
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import Mark, exact
-from jaxbench.report.drawing.shapes import Curve, Panel, bars_from_zero, lines, log, rows
+from jaxbench.report.drawing.shapes import Chart, Curve, Layer, Log, Panel, bars_from_zero, lines, on, rows
 from jaxbench.report.run_report import RunReport, unit
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
 
@@ -31,33 +32,54 @@ DEVICE = "device"  # the input that is already there, so that a step never waits
 SERIES = "micikevicius_table1"
 
 
-@plot("arms", views=("levers/arms", "levers/compiler"))
-def draw_arms(run: RunReport) -> Figure | None:
-    """Time per example divided by the baseline's. The baseline is the first arm of the same strategy, scaling and
-    device count. Arms left of the dashed line are faster; if a confidence interval crosses the line, the comparison is
-    inconclusive. The scale is logarithmic."""
-    known = [(place, number, arm) for number, place in enumerate(run.groups) for arm in place.arms if arm.ratio.known]
+@plot("arms", views=("levers/arms", "levers/compiler"), title="what each setting costs")
+def draw_arms(run: RunReport) -> Chart | None:
+    """Time per example divided by the baseline's. The baseline is the first setting of the same strategy, scaling and
+    device count. Settings left of the dashed line are faster; if a confidence interval crosses the line, the comparison
+    is inconclusive. The scale is logarithmic."""
+    known = [(group, number, arm) for number, group in enumerate(run.groups) for arm in group.arms if arm.ratio.known]
     if not any(arm.against is not None for _, _, arm in known):
         return None
     if run.view == "compiler":  # sets of compiler options have no natural order, so they are ranked by cost
         known.sort(key=lambda each: (each[1], each[2].against is not None, cost(each[2]).value))
-    shown = known[:LIMIT]
-    made = [Mark(at=y, value=cost(arm), state=marks.state(arm), style=style) for y, (_, style, arm) in enumerate(shown)]
+    shown = [
+        ArmCost(
+            name=", ".join(filter(None, [arm.label, group.name if len(run.groups) > 1 else ""])),
+            value=cost(arm),
+            state=marks.state(arm),
+            style=style,
+            verdict="baseline" if arm.against is None else arm.verdict,
+        )
+        for group, style, arm in known[:LIMIT]
+    ]
+    return of_costs(
+        shown,
+        handles=shapes.arm_handles(run.groups),
+        remarks=[*notes.rest(len(shown), len(known), "settings, the first"), *shapes.arm_remarks(run.groups)],
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmCost:
+    """A row of `of_costs`. value: over the baseline's. style: number of its group. verdict: as in summary.csv."""
+
+    name: str
+    value: Estimate
+    state: str
+    style: int
+    verdict: str
+
+
+def of_costs(costs: Sequence[ArmCost], *, handles: Sequence[Artist], remarks: Sequence[str]) -> Chart:
+    """Draws a row for each cost, with its number at the right."""
+    made = [Mark(at=y, value=each.value, state=each.state, style=each.style) for y, each in enumerate(costs)]
     ends = [end for mark in made for end in (mark.drawn.lo, mark.end)]
 
-    def verdicts(axes: Axes) -> None:
-        for mark, (_, _, arm) in zip(made, shown, strict=True):
-            marks.write_at_right(axes, mark.at, _text(arm, mark.drawn))
-
-    names = [", ".join(filter(None, [a.label, place.name if len(run.groups) > 1 else ""])) for place, _, a in shown]
-    title, axis = "time per example over the baseline's", log("x", max_ticks=8, span=[*ends, 1.0])
-    return rows(
-        f"{run.experiment}: what each setting costs",
-        [short(name, 46) for name in names],
-        [Panel(x=title, made=made, level=1.0, axis=axis, extra=verdicts)],
-        handles=shapes.arm_handles(run.groups),
-        remarks=[*notes.rest(len(shown), len(known), "arms, the first"), *shapes.arm_remarks(run.groups)],
-    )
+    verdicts = [on(marks.write_at_right, m.at, _in_words(c.verdict, m.drawn)) for m, c in zip(made, costs, strict=True)]
+    axis = Log("x", max_ticks=8, span=[*ends, 1.0])
+    title = "time per example over the baseline's"
+    panel = Panel(x=title, layers=[on(marks.dots, made)], level=1.0, axes=[axis], extra=verdicts)
+    return rows([short(each.name, 46) for each in costs], [panel], handles=handles, remarks=remarks)
 
 
 def cost(arm: Row) -> Estimate:
@@ -65,14 +87,14 @@ def cost(arm: Row) -> Estimate:
     return arm.ratio.times(arm.baseline.point.examples / arm.point.examples)
 
 
-def _text(arm: Row, value: Estimate) -> str:
-    if arm.against is None:  # its ratio is 1 by definition
-        return "baseline"
-    return interval(value, "{:.2f}".format) + ("  inconclusive" if arm.verdict == "cannot tell" else "")
+def _in_words(verdict: str, value: Estimate) -> str:
+    if verdict == "baseline":  # its ratio is 1 by definition
+        return verdict
+    return interval(value, "{:.2f}".format) + ("  inconclusive" if verdict == "cannot tell" else "")
 
 
-@plot("accumulate", views=("levers/accumulate",))
-def draw_accumulate(run: RunReport) -> Figure | None:
+@plot("accumulate", views=("levers/accumulate",), title="gradient accumulation")
+def draw_accumulate(run: RunReport) -> Chart | None:
     """The global batch is the same at every point; a step splits it into more, smaller micro-batches. Left: step time
     divided by the baseline's. Right: compiled memory per device: total, and scratch memory alone."""
     if not shapes.any_timed(run.groups):
@@ -80,12 +102,11 @@ def draw_accumulate(run: RunReport) -> Figure | None:
     base, dashed = short(run.rows[0].label, 12), {"between": marks.DASHED}
     memory: list[Curve] = [lambda arm: exact(arm.point.peak_bytes), (lambda arm: exact(arm.point.temp_bytes), dashed)]
     return lines(
-        f"{run.experiment}: gradient accumulation",
         run.groups,
         lambda arm: ACCUMULATE.of(arm.point.levers),
         [
             Panel(title=f"step time over that of {base}", values=[lambda arm: arm.ratio], level=1.0),
-            Panel(title="memory per device", values=memory, axis=log("y", bytes_tick, max_ticks=6)),
+            Panel(title="memory per device", values=memory, axes=[Log("y", bytes_tick, max_ticks=6)]),
         ],
         x="micro-batches per step",
         remarks=shapes.arm_remarks(run.groups),
@@ -93,32 +114,31 @@ def draw_accumulate(run: RunReport) -> Figure | None:
     )
 
 
-@plot("batch", views=("levers/batch",))
-def draw_batch(run: RunReport) -> Figure | None:
+@plot("batch", views=("levers/batch",), title="what a larger batch buys")
+def draw_batch(run: RunReport) -> Chart | None:
     """Time per step, throughput and compiled memory over the global batch. The knee is the smallest measured batch with
     at least 90 % of the best throughput; beyond it a larger batch mostly makes each step longer."""
     if not shapes.any_timed(run.groups):
         return None
     panels = [
-        Panel(title=title, values=[value], axis=log("y", show, max_ticks=6), extra=extra)
+        Panel(title=title, values=[value], axes=[Log("y", show, max_ticks=6)], extra=extra)
         for title, value, show, extra in (
-            ("time per step", lambda arm: arm.timing.step_s, seconds_tick, partial(_knees, run.knees, named=False)),
-            (f"{short(unit(run.rows))}/s", lambda arm: arm.timing.examples_per_s, si, partial(_knees, run.knees)),
-            ("memory per device", lambda arm: exact(arm.point.peak_bytes), bytes_tick, None),
+            ("time per step", lambda arm: arm.timing.step_s, seconds_tick, [on(_knees, run.knees, named=False)]),
+            (f"{short(unit(run.rows))}/s", lambda arm: arm.timing.examples_per_s, si, [on(_knees, run.knees)]),
+            ("memory per device", lambda arm: exact(arm.point.peak_bytes), bytes_tick, []),
         )
     ]
     return lines(
-        f"{run.experiment}: what a larger batch buys",
         run.groups,
         lambda arm: arm.point.global_batch,
         panels,
         x="global batch",
-        axis=log("x", base=2, max_ticks=6),
+        axis=Log("x", base=2, max_ticks=6),
         remarks=shapes.arm_remarks(run.groups, paired=False),
     )
 
 
-def _knees(every: Sequence[Knee], axes: Axes, *, named: bool = True) -> None:
+def _knees(axes: Axes, every: Sequence[Knee], *, named: bool = True) -> None:
     """Draws a vertical line at each knee."""
     knees = [knee for knee in every if knee.arm.quotable and not knee.rising]
     for number, batch in enumerate(dict.fromkeys(knee.arm.point.global_batch for knee in knees)):
@@ -141,38 +161,44 @@ def _knees(every: Sequence[Knee], axes: Axes, *, named: bool = True) -> None:
         )
 
 
-@plot("freeze", views=("levers/freeze",))
-def draw_freeze(run: RunReport) -> Figure | None:
+@plot("freeze", views=("levers/freeze",), title="frozen parameters")
+def draw_freeze(run: RunReport) -> Chart | None:
     """Step time and compiled FLOPs, each divided by the baseline's, and gradient bytes per step, over the share of
     frozen parameters. Gradient bytes are those that the compiled step reduces; on one device, 4 per trained parameter.
     Gradients still pass through frozen layers above trained ones."""
-    timed = [place for place in run.groups if shapes.any_timed([place])]
+    timed = [group for group in run.groups if shapes.any_timed([group])]
     if not timed:
         return None
-    shares = {arm.point.point: 100 * frozen(arm, most(place)) for place in timed for arm in place.arms}
+    shares = {arm.point_id: 100 * frozen(arm, most(group)) for group in timed for arm in group.arms}
 
-    def zero(axes: Axes, show: Show = plain) -> None:  # the limits are not finite where nothing is known
-        top = axes.dataLim.y1
-        zero_axis(axes, "y", top if math.isfinite(top) else 0, show=show, room=1.1, max_ticks=7)
-
+    zero = on(_from_zero)
     return lines(
-        f"{run.experiment}: frozen parameters",
         timed,
-        lambda arm: shares[arm.point.point],
+        lambda arm: shares[arm.point_id],
         [
-            Panel(title="step time over baseline", values=[lambda arm: arm.ratio], axis=zero, level=1.0),
-            Panel(title="compiled FLOPs over baseline", values=[_flops], axis=zero, level=1.0),
-            Panel(title="gradient bytes", values=[lambda a: exact(gradient(a))], axis=partial(zero, show=bytes_tick)),
+            Panel(title="step time over baseline", values=[lambda arm: arm.ratio], axes=[zero], level=1.0),
+            Panel(title="compiled FLOPs over baseline", values=[_flops_ratio], axes=[zero], level=1.0),
+            Panel(
+                title="gradient bytes",
+                values=[lambda arm: exact(gradient(arm))],
+                axes=[on(_from_zero, show=bytes_tick)],
+            ),
         ],
         x="parameters frozen, %",
-        axis=lambda axes: axes.set_xlim(-5, 105),
-        remarks=[*shapes.arm_remarks(timed), _named(timed[0])],
+        axis=on(Axes.set_xlim, -5, 105),
+        remarks=[*shapes.arm_remarks(timed), _frozen_shares(timed[0])],
     )
 
 
-def most(place: ArmGroup) -> float:
+def _from_zero(axes: Axes, show: Show = plain) -> None:
+    top = axes.dataLim.y1
+    # The limits are not finite where nothing is known.
+    zero_axis(axes, "y", top if math.isfinite(top) else 0, show=show, room=1.1, max_ticks=7)
+
+
+def most(group: ArmGroup) -> float:
     """Trained parameters of the arm that trains the most; NaN if no arm was compiled."""
-    counts = [arm.point.compile_report.parameters for arm in place.arms if arm.point.compile_report is not None]
+    counts = [arm.point.compile_report.parameters for arm in group.arms if arm.point.compile_report is not None]
     return float(max(counts, default=0)) or math.nan
 
 
@@ -190,7 +216,7 @@ def gradient(arm: Row) -> float:
     return float(arm.gradient_bytes or 0) if arm.point.devices > 1 else 4.0 * report.parameters
 
 
-def _flops(arm: Row) -> Estimate:
+def _flops_ratio(arm: Row) -> Estimate:
     report, other = arm.point.compile_report, arm.baseline.point.compile_report
     if report is None or other is None:
         return UNKNOWN
@@ -198,33 +224,37 @@ def _flops(arm: Row) -> Estimate:
     return exact(flops / base) if flops and base else UNKNOWN
 
 
-def _named(place: ArmGroup) -> str:
-    whole = most(place)
-    shares = [f"{short(a.label, 30)} {100 * frozen(a, whole):.3g} %" for a in place.arms if a.timing.step_s.known]
+def _frozen_shares(group: ArmGroup) -> str:
+    whole = most(group)
+    shares = [f"{short(a.label, 30)} {100 * frozen(a, whole):.3g} %" for a in group.arms if a.timing.step_s.known]
     return f"frozen: {', '.join(shares)}"
 
 
-@plot("inference", views=("levers/inference", "levers/phases", "levers/arms"), order=1)
-def draw_inference(run: RunReport) -> Figure | None:
+@plot(
+    "inference",
+    views=("levers/inference", "levers/phases", "levers/arms"),
+    order=1,
+    title="inference, latency against throughput",
+)
+def draw_inference(run: RunReport) -> Chart | None:
     """Left: wall time of a single call from start to result: median and 99th percentile with confidence intervals.
     Right: examples per second. The 99th percentile needs at least 100 single calls; with fewer it is left out."""
     if not shapes.any_timed(run.latencies):
         return None
     calls: list[Curve] = [lambda arm: arm.p50, (lambda arm: arm.p99, {"between": marks.DASHED, "shape": "^"})]
     return lines(
-        f"{run.experiment}: inference, latency against throughput",
         run.latencies,
         lambda arm: arm.point.global_batch,
         [
-            Panel(title="latency of one call", values=calls, axis=log("y", seconds_tick, max_ticks=6)),
+            Panel(title="latency of one call", values=calls, axes=[Log("y", seconds_tick, max_ticks=6)]),
             Panel(
                 title=f"{short(unit(run.rows))}/s",
                 values=[lambda arm: arm.timing.examples_per_s],
-                axis=log("y", si, max_ticks=6),
+                axes=[Log("y", si, max_ticks=6)],
             ),
         ],
         x="global batch",
-        axis=log("x", base=2, max_ticks=6),
+        axis=Log("x", base=2, max_ticks=6),
         handles=[marks.style_handle("p50", marker="o"), marks.style_handle("p99", marker="^", linestyle=marks.DASHED)],
         remarks=[*_inference_notes(run), *shapes.arm_remarks(run.latencies, paired=False)],
     )
@@ -239,8 +269,8 @@ def _inference_notes(run: RunReport) -> list[str]:
     return [f"no p99 at batch {', '.join(dict.fromkeys(sizes))}: {why}" for why, sizes in batches.items()]
 
 
-@plot("inputs", views=("levers/inputs",))
-def draw_inputs(run: RunReport) -> Figure | None:
+@plot("inputs", views=("levers/inputs",), title="is the step waiting for data?")
+def draw_inputs(run: RunReport) -> Chart | None:
     """Left: throughput relative to data that are already on the devices. Right: the share of the step spent on input, 1
     - T(device) / T(kind), with its confidence interval, and the share of time in which the step's thread waited for its
     next batch. If the first is larger, input also costs time without waiting, by copies or shared cores."""
@@ -260,14 +290,13 @@ def draw_inputs(run: RunReport) -> Figure | None:
 
     rates = shapes.arm_marks(run.groups, lambda arm: arm.gain, partial(interval, show="{:.2f}".format))
     shares = shapes.arm_marks(run.groups, share, lambda value: f"{value.value:z.0f} %", apart=0.5)
-    bars = bars_from_zero(1.45, thick=0.68 / len(run.groups))
+    bars = on(bars_from_zero, rates, room=1.45, thick=0.68 / len(run.groups))
     remarks = [] if base == DEVICE else [f"the baseline is {base}, not data on the device: shares are relative to it"]
     return rows(
-        f"{run.experiment}: is the step waiting for data?",
         shapes.arm_ticks(run.groups),
         [
-            Panel(title=f"throughput over {base}", made=rates, draw=bars, level=1.0),
-            Panel(title="input-bound share of the step, %", made=shares, level=0.0, extra=waited),
+            Panel(title=f"throughput over {base}", layers=[bars], level=1.0),
+            Panel(title="input-bound share of the step, %", layers=[on(marks.dots, shares)], level=0.0, extra=[waited]),
         ],
         abreast=len(run.groups),
         widths=[1.1, 1],
@@ -281,75 +310,83 @@ def share(arm: Row) -> Estimate:
     return UNKNOWN if arm.against is None or not arm.ratio.known else bound(arm).times(100)
 
 
-@plot("ladder", views=("levers/ladder",))
-def draw_ladder(run: RunReport) -> Figure | None:
+@plot("ladder", views=("levers/ladder",), title="what each rung gains")
+def draw_ladder(run: RunReport) -> Chart | None:
     """Each rung includes the rungs above it. The throughput is divided by the first rung's; in parentheses, by that of
     the rung before. Rungs that differ tenfold or more are marks on a logarithmic axis, else bars from 0."""
-    compared = [place for place in run.groups if any(arm.gain.known for arm in place.arms)]
+    compared = [group for group in run.groups if any(arm.gain.known for arm in group.arms)]
     if not compared:
         return None
-    sheet = Sheet(len(compared))
-    for axes, place in zip(sheet.panels[:, 0], compared, strict=True):
-        _panel(axes, place)
-        sheet.names(axes, [short(arm.label, 32) for arm in place.arms])
-        entitle(axes, place.name if len(compared) > 1 else "")
-    entitle(sheet.panels[-1, 0], x="speed-up over the first rung")
     what = "rung: speed-up over the rung before it, with its 95 % confidence interval; ?: it contains 1"
-    return sheet.finish(f"{run.experiment}: what each rung gains", notes=[what, *shapes.arm_remarks(compared)])
+    return Chart(
+        panels=[
+            [
+                Panel(
+                    title=group.name if len(compared) > 1 else "",
+                    x="speed-up over the first rung" if group is compared[-1] else "",
+                    layers=_rungs(group),
+                    names=[short(arm.label, 32) for arm in group.arms],
+                )
+            ]
+            for group in compared
+        ],
+        remarks=[what, *shapes.arm_remarks(compared)],
+    )
 
 
-def factors(place: ArmGroup) -> list[Estimate]:
+def factors(group: ArmGroup) -> list[Estimate]:
     """Speed-up of each rung over the one before; UNKNOWN for the first rung and next to a rung without times."""
     speedups = [UNKNOWN]
-    for before, arm in zip(place.arms, place.arms[1:], strict=False):
-        speedups.append(place.speedup(arm, before) if before.usable and arm.usable else UNKNOWN)
+    for before, arm in zip(group.arms, group.arms[1:], strict=False):
+        speedups.append(group.speedup(arm, before) if before.usable and arm.usable else UNKNOWN)
     return speedups
 
 
-def _panel(axes: Axes, place: ArmGroup) -> None:
+def _rungs(group: ArmGroup) -> list[Layer]:
+    """Bars of the rungs, a line at the first, and why a rung has no bar."""
     made, missing = [], []
-    for y, (arm, factor) in enumerate(zip(place.arms, factors(place), strict=True)):
+    for y, (arm, factor) in enumerate(zip(group.arms, factors(group), strict=True)):
         alone = factor.alone() if arm.point.oversubscribed else factor  # as marks do
-        text = f"{arm.gain.value:.2f} x" + (f"   {_factor(alone)}" if factor.known else "")
-        made.append(Mark(at=y, value=arm.gain, state=marks.state(arm), text=text))
-        if not arm.gain.known:
-            missing.append((y, arm.point.status if arm.point.status in ("failed", "unsupported") else "not measured"))
-    shapes.bars(plain, room=0.42)(axes, [mark for mark in made if mark.value.known])
-    marks.unity(axes)
-    for y, why in missing:
-        marks.write(axes, axes.get_xlim()[0], y, why)
+        text = f"{arm.gain.value:.2f} x" + (f"   {_rung_factor(alone)}" if factor.known else "")
+        if arm.gain.known:
+            made.append(Mark(at=y, value=arm.gain, state=marks.state(arm), text=text))
+        else:
+            why = arm.point.status if arm.point.status in ("failed", "unsupported") else "not measured"
+            missing.append((y, why))
+    reasons = [lambda axes, y=y, why=why: marks.write(axes, axes.get_xlim()[0], y, why) for y, why in missing]
+    return [on(shapes.bars, made, show=plain, room=0.42), on(marks.unity), *reasons]
 
 
-def _factor(value: Estimate) -> str:
+def _rung_factor(value: Estimate) -> str:
     if not value.has_interval:
         return f"(rung {value.value:.2f} x)"
     sure = "" if value.lo > 1 or value.hi < 1 else " ?"
     return f"(rung {value.value:.2f} x [{value.lo:.2f}, {value.hi:.2f}]{sure})"
 
 
-@plot("phases", views=("levers/phases",))
-def draw_phases(run: RunReport) -> Figure | None:
+@plot("phases", views=("levers/phases",), title="where the step's time goes")
+def draw_phases(run: RunReport) -> Chart | None:
     """Each phase is the difference in time of two programs, measured in the same rounds, where the second does one
     phase more: backward = gradient - forward, update = local - gradient, communication = step - local. Left: time; the
     error bar at the end of a phase is that phase's own. Right: share of the step."""
     stacks = run.phases
     if not stacks:
         return None
-    sheet = Sheet(1, 2, widths=[1.35, 1])
-    left, right = sheet.panels[0]
-    for place, stack in enumerate(stacks):
-        _stack(left, place, stack)
     longest = max(stack.whole.hi if stack.whole.has_interval else stack.whole.value for stack in stacks)
-    zero_axis(left, "x", longest, show=seconds_tick, room=1.16, max_ticks=6)
-    entitle(left, "time per step")
-    _shares(right, stacks)
-    abreast = max(len(stack.phases) for stack in stacks)
-    for axes in (left, right):
-        sheet.names(axes, [short(stack.name, 26) or "step" for stack in stacks], abreast=abreast, shown=axes is left)
     drawn = {style for stack in stacks for phase in stack.phases for style in phase.indices}
-    handles = [marks.bar_handle(style, name) for style, name in enumerate(PHASE_NAMES) if style in drawn]
-    remarks = [*_phases_notes(stacks), *shapes.arm_remarks(run.groups, paired=False)]
-    return sheet.finish(f"{run.experiment}: where the step's time goes", handles, remarks)
+    time = Panel(
+        title="time per step",
+        layers=[on(_stack, place, stack) for place, stack in enumerate(stacks)],
+        axes=[on(zero_axis, "x", longest, show=seconds_tick, room=1.16, max_ticks=6)],
+    )
+    return rows(
+        [short(stack.name, 26) or "step" for stack in stacks],
+        [time, _shares(stacks)],
+        abreast=max(len(stack.phases) for stack in stacks),
+        widths=[1.35, 1],
+        handles=[marks.bar_handle(style, name) for style, name in enumerate(PHASE_NAMES) if style in drawn],
+        remarks=[*_phases_notes(stacks), *shapes.arm_remarks(run.groups, paired=False)],
+    )
 
 
 def _stack(axes: Axes, place: int, stack: Phases) -> None:
@@ -375,8 +412,8 @@ def _stack(axes: Axes, place: int, stack: Phases) -> None:
     marks.write(axes, max(end, stack.whole.hi if stack.whole.has_interval else end), place, seconds(stack.whole.value))
 
 
-def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
-    """Draws each phase as a point with its interval, in percent of the step, grouped by arm group."""
+def _shares(stacks: Sequence[Phases]) -> Panel:
+    """Each phase as a point with its interval, in percent of the step, grouped by arm group."""
     made = []
     for place, stack in enumerate(stacks):
         for i, phase in enumerate(stack.phases):
@@ -384,10 +421,9 @@ def _shares(axes: Axes, stacks: Sequence[Phases]) -> None:
             text = f"{share.value:z.0f} %{'' if phase.above_zero or not stack.quotable else ' ?'}"
             state = "solid" if stack.quotable else "hollow"
             made.append(Mark(at=at, value=share, style=phase.indices[-1], state=state, text=text))
-    marks.dots(axes, made)
-    marks.unity(axes, at=0.0)
-    axes.set_xlim(min(0.0, axes.dataLim.x0) - 3, 1.2 * max(mark.end for mark in made))
-    entitle(axes, "share of the step, %")
+    end = 1.2 * max(mark.end for mark in made)
+    limits: Layer = lambda axes: axes.set_xlim(min(0.0, axes.dataLim.x0) - 3, end)  # noqa: E731
+    return Panel(title="share of the step, %", layers=[on(marks.dots, made)], level=0.0, axes=[limits])
 
 
 def _phases_notes(stacks: Sequence[Phases]) -> list[str]:
@@ -415,31 +451,31 @@ def draw_precision(run: RunReport) -> Figure | None:
     panels = sheet.panels[0]
     thick = 0.68 / len(run.groups)
     speed = shapes.arm_marks(run.groups, lambda arm: arm.gain, lambda v: f"{v.value:.2f} x")
-    bars_from_zero(1.32, thick=thick)(panels[0], speed)
+    bars_from_zero(panels[0], speed, room=1.32, thick=thick)
     marks.unity(panels[0])
     entitle(panels[0], "speed-up")
     memory = shapes.arm_marks(
         run.groups, lambda arm: exact(arm.point.peak_bytes / 1e6), lambda v: scaled(v.value * 1e6, "B")
     )
-    bars_from_zero(1.5, thick=thick)(panels[1], memory)
+    bars_from_zero(panels[1], memory, room=1.5, thick=thick)
     entitle(panels[1], "memory/device, MB")
     for number, axes in enumerate(panels[:3]):
         sheet.names(axes, shapes.arm_ticks(run.groups), abreast=len(run.groups), shown=number == 0)
     handles, remarks = shapes.arm_handles(run.groups, bars=True), shapes.arm_remarks(run.groups)
     if trained:
-        _accuracy(panels[2], run.groups)
+        _draw_accuracy(panels[2], run.groups)
         sheet.names(panels[3], _differences(panels[3], run.groups))
         panels[3].tick_params(axis="y", labelsize=6.5)
         handles += [
             marks.style_handle("measured", color=marks.series_style(0)[0], marker="o", linestyle="none"),
             marks.published_handle("o", "mixed precision minus float32, published"),
         ]
-        remarks.append("accuracy: one short training per arm, so no error bar; a difference may be due to the seed")
+        remarks.append("accuracy: one short training per setting, so no error bar; a difference may be due to the seed")
         remarks.append(notes.cited(f"{published.read(SERIES).project}, Table 1"))
     return sheet.finish(f"{run.experiment}: what a number format changes", handles, remarks)
 
 
-def _accuracy(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
+def _draw_accuracy(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
     get, show = (lambda arm: exact(arm.point.outcome("final_accuracy"))), (lambda value: f"{value.value:.3f}")
     marks.dots(axes, shapes.arm_marks(everywhere, get, show, apart=0.5))
     low, high = axes.dataLim.x0, axes.dataLim.x1
@@ -458,7 +494,7 @@ def difference(arm: Row) -> Estimate:
 
 def _differences(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
     """Draws measured differences above, published ones below. Returns the names of the rows."""
-    arms = [(arm, place, style) for style, place in enumerate(everywhere) for arm in place.arms]
+    arms = [(arm, group, style) for style, group in enumerate(everywhere) for arm in group.arms]
     ours = [each for each in arms if difference(each[0]).known]
     measured = enumerate(ours)
     marks.dots(axes, [Mark(at=y, value=difference(a), style=s, state=marks.state(a)) for y, (a, _, s) in measured])
@@ -470,12 +506,12 @@ def _differences(axes: Axes, everywhere: Sequence[ArmGroup]) -> list[str]:
     axes.margins(x=0.15)
     axes.locator_params(axis="x", nbins=4)
     entitle(axes, "difference, % points")
-    labels = [", ".join(filter(None, [short(arm.label, 16), short(place.name, 16)])) for arm, place, _ in ours]
+    labels = [", ".join(filter(None, [short(arm.label, 16), short(group.name, 16)])) for arm, group, _ in ours]
     return [*labels, *map(str, frame["model"])]
 
 
-@plot("sharing", views=("levers/sharing",))
-def draw_sharing(run: RunReport) -> Figure | None:
+@plot("sharing", views=("levers/sharing",), title="trainings that share devices")
+def draw_sharing(run: RunReport) -> Chart | None:
     """Left: throughput of all trainings together, divided by the throughput when they run one after the other. Middle:
     step time divided by that of a training alone; small dots are the single trainings, the dashed line is taking turns.
     Right: Jain's fairness index: 1 if all are equally fast; dashed: its least possible value."""
@@ -484,42 +520,48 @@ def draw_sharing(run: RunReport) -> Figure | None:
     # Trainings that take turns and trainings that overlap are two curves, and not one with two values at each x.
     groups, counts = _by_mps(run.groups), sorted({trainings(arm) for arm in run.rows})
 
-    def each(axes: Axes) -> None:
-        for number, place in enumerate(groups):
-            for arm in place.arms:
-                found = lever_results.sharing_of(arm)
-                if found is not None and arm.ratio.known:  # `ratio` is the slowest's, and `relative` is over that one
-                    x, y = [trainings(arm)] * len(found.relative), [arm.ratio.value * share for share in found.relative]
-                    axes.plot(x, y, ".", color=marks.series_style(number)[0], markersize=3, linestyle="none", alpha=0.6)
-        marks.guide(axes, counts, counts)
+    each = [on(_single_trainings, groups), on(marks.guide, counts, counts)]
 
     def fair(axes: Axes) -> None:
         marks.guide(axes, counts, [1 / count for count in counts])
         axes.set_ylim(0, 1.08)
 
     return lines(
-        f"{run.experiment}: trainings that share devices",
         groups,
         trainings,
         [
             Panel(title="throughput over one after the other", values=[lambda arm: arm.gain], level=1.0),
             Panel(title="time over alone", values=[lambda arm: arm.ratio], extra=each),
-            Panel(title="fairness", values=[fairness], extra=fair),
+            Panel(title="fairness", values=[fairness], extra=[fair]),
         ],
         x="trainings at once",
-        handles=[marks.guide_handle("taking turns; least fairness")],
+        handles=[
+            *[marks.handle(0, "measured")] * (len(groups) == 1),  # of several, each has its name
+            marks.style_handle("a single training", marker=".", markersize=3, linestyle="none", alpha=0.6),
+            marks.guide_handle("taking turns; least fairness"),
+        ],
         remarks=shapes.arm_remarks(run.groups),
     )
+
+
+def _single_trainings(axes: Axes, groups: Sequence[ArmGroup]) -> None:
+    """Draws a small dot for each training of an arm."""
+    for number, group in enumerate(groups):
+        for arm in group.arms:
+            found = lever_results.sharing_of(arm)
+            if found is not None and arm.ratio.known:  # `ratio` is the slowest's, and `relative` is over that one
+                x, y = [trainings(arm)] * len(found.relative), [arm.ratio.value * share for share in found.relative]
+                axes.plot(x, y, ".", color=marks.series_style(number)[0], markersize=3, linestyle="none", alpha=0.6)
 
 
 def _by_mps(found: Sequence[ArmGroup]) -> list[ArmGroup]:
     """Splits each arm group in two: trainings that take turns, and trainings that share a GPU through MPS."""
     made: list[ArmGroup] = []
-    for place in found:
+    for group in found:
         for mps in (False, True):
-            if arms := [arm for arm in place.arms if TRAININGS.of(arm.point.levers).mps == mps]:
-                name = ", ".join(filter(None, (place.name, "with MPS" if mps else "without MPS")))
-                made.append(replace(place, name=name, arms=arms))
+            if arms := [arm for arm in group.arms if TRAININGS.of(arm.point.levers).mps == mps]:
+                name = ", ".join(filter(None, (group.name, "with MPS" if mps else "without MPS")))
+                made.append(replace(group, name=name, arms=arms))
     return made if len(made) > len(found) else list(found)
 
 

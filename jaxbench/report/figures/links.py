@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from jaxbench.analysis import quantities
@@ -17,12 +18,13 @@ from jaxbench.analysis.alpha_beta import AlphaBetaFit, group_of
 from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.report.drawing import contents, marks, notes, series
-from jaxbench.report.drawing.axes import entitle, extent, log_axis, plain, reach, seconds_tick, zero_axis
-from jaxbench.report.drawing.canvas import Sheet, plot, short
+from jaxbench.report.drawing.axes import entitle, extent, log_axis, seconds_tick
+from jaxbench.report.drawing.canvas import plot, short
 from jaxbench.report.drawing.series import Series, believed, payload
+from jaxbench.report.drawing.shapes import Chart, Layer, Log, Panel, bars_from_zero, on, wrapped
 from jaxbench.report.run_report import RunReport
 
-ALPHA_BETA_LIMIT, MAX_PAIRS = 7, 3  # most device groups, and most copy pairs, that stay readable in one panel
+ALPHA_BETA_LIMIT, MAX_PAIRS = 7, 6  # most device groups in one panel, and most copy pairs in a figure
 BESIDE_PUBLISHED = "all_reduce"  # the only collective with published series
 ACROSS = 3
 _NAMES = {"a100x8": "8 A100", "h200x8": "8 H200", "b200x8": "8 B200", "b200x8x4nodes": "4 nodes of 8 B200"}
@@ -37,7 +39,7 @@ def draw_alpha_beta(run: RunReport) -> Figure | None:
     bandwidth beta sets the slope at the right. Below: measured time minus the line. A pattern there means that one line
     does not fit all sizes. A line that misses a time by 25 % or more is not drawn: its alpha and beta describe
     nothing."""
-    fits = {group_of(fit.place): fit for fit in run.lines if not fit.why_not}
+    fits = {group_of(fit.point): fit for fit in run.lines if not fit.why_not}
     rows, left_out = _chosen([row for row in run.rows if row.timing.step_s.known], fits)  # only rows with a fit
     if not rows:
         return None
@@ -75,12 +77,15 @@ def _chosen(rows: Sequence[Row], fits: dict[tuple[object, ...], AlphaBetaFit]) -
     """(rows to draw, notes on groups left out). Of too many groups: the slowest, the fastest and some between."""
     keep: set[tuple[object, ...]] = set()
     left_out = []
-    for op in dict.fromkeys(fit.place.op for fit in fits.values()):
-        matching = (fit for fit in fits.values() if fit.place.op == op)
+    ops = list(dict.fromkeys(fit.point.op for fit in fits.values()))
+    for op in ops:
+        matching = (fit for fit in fits.values() if fit.point.op == op)
         ranked = sorted(matching, key=lambda fit: fit.beta_bytes_per_s.value)
-        count = min(MAX_PAIRS if ranked[0].place.source else ALPHA_BETA_LIMIT, len(ranked))
+        # Each pair of a copy has a name of its own, so all panels share the entries of one legend.
+        most = max(2, MAX_PAIRS // len(ops)) if ranked[0].point.source else ALPHA_BETA_LIMIT
+        count = min(most, len(ranked))
         picks = np.unique(np.linspace(0, len(ranked) - 1, count).round().astype(int))  # with both ends
-        keep |= {group_of(ranked[pick].place) for pick in picks}
+        keep |= {group_of(ranked[pick].point) for pick in picks}
         if len(picks) < len(ranked):
             shown = f"{len(picks)} of {len(ranked)} groups, from the slowest to the fastest"
             left_out.append(f"{short(op)}: {shown}; the page has all")
@@ -101,7 +106,7 @@ def _fitted(above: Axes, below: Axes, curve: Series, fits: dict[tuple[object, ..
         100 * residuals,
         color=colour,
         marker=marker,
-        markerfacecolor="white" if fit.place.oversubscribed else colour,
+        markerfacecolor="white" if fit.point.oversubscribed else colour,
         linewidth=0.6,
         markersize=3.2,
         markeredgewidth=0.9,
@@ -109,69 +114,79 @@ def _fitted(above: Axes, below: Axes, curve: Series, fits: dict[tuple[object, ..
     )
 
 
-@plot("busbw", views=("cases/collectives",))
-def draw_busbw(run: RunReport) -> Figure | None:
+@plot("busbw", views=("cases/collectives",), title="bus bandwidth")
+def draw_busbw(run: RunReport) -> Chart | None:
     """Bus bandwidth as nccl-tests defines it: payload divided by time, times the bytes that an ideal algorithm sends
     per byte of payload. Published series are from other machines and are drawn unscaled."""
     rows = [row for row in run.rows if row.busbw.known and row.point.payload_bytes]
     if not rows:
         return None
-    every = series.split(rows, ("group", "dtype", "platform"), size=payload)
-    operations = series.operations(rows)
-    sheet, panels = _panels(sorted(operations, key=lambda op: op != BESIDE_PUBLISHED))
-    for op, axes in panels.items():
-        of_op = series.of_op(every, op)
-        for place, curve in enumerate(of_op):
-            factor = marks.dodge(place, len(of_op))
-            curve.draw(axes, lambda row, factor=factor: factor * payload(row), lambda row: row.busbw, scale=1e-9)  # type: ignore[misc]
-    remarks = notes.of_marks(rows, fake=all(row.point.platform == "cpu" for row in rows))
-    wide = panels.pop(BESIDE_PUBLISHED, None)
-    if wide is not None:  # with axes of its own: the published series are far above a CPU's
-        remarks.append(_behind(wide))
-    spans = {which: extent(panels.values(), which) for which in "xy"}
-    for op, axes in panels.items():
-        log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=4, span=spans["x"])
-        log_axis(axes, "y", show=plain, max_ticks=6, span=spans["y"])
-        entitle(axes, short(op, 24), x="payload")
-    return sheet.finish(f"{run.experiment}: bus bandwidth", [curve.handle() for curve in every], remarks)
+    every, operations = series.split(rows, ("group", "dtype", "platform"), size=payload), series.operations(rows)
+    layers = {op: _buses(series.of_op(every, op)) for op in operations}
+    wide, cited = layers.pop(BESIDE_PUBLISHED, None), list[str]()
+    small = [_small(op, of_op, first=at % ACROSS == 0) for at, (op, of_op) in enumerate(layers.items())]
+    panels = wrapped(small, ACROSS)
+    heights = [1.75] * len(panels)
+    if wide is not None:  # on top, with axes of its own: the published series are far above a CPU's
+        panels, heights = [[_wide(wide)], *panels], [2.7, *heights]
+        cited = [notes.cited(f"{published.read('allreduce_busbw').project}; one node of 8, and 4 nodes")]
+    return Chart(
+        panels=panels,
+        heights=heights,
+        handles=[curve.handle() for curve in every],
+        remarks=[*notes.of_marks(rows, fake=all(row.point.platform == "cpu" for row in rows)), *cited],
+    )
 
 
-def _panels(operations: list[str]) -> tuple[Sheet, dict[str, Axes]]:
-    """Makes one wide panel for all-reduce on top, and small panels for the other collectives below."""
-    first = operations[0] == BESIDE_PUBLISHED
-    rest = operations[first:]
-    down, columns = -(-len(rest) // ACROSS), max(1, min(ACROSS, len(rest)))
-    sheet = Sheet(first + down, columns, heights=[2.7] * first + [1.75] * down)
-    small = list(sheet.panels[first:].flat)
-    for number, axes in enumerate(small):
-        axes.tick_params(labelleft=number % columns == 0)
-        if number >= len(rest):
-            axes.remove()
-    panels = {BESIDE_PUBLISHED: sheet.join(0)} if first else {}
-    for axes in sheet.panels[:, 0]:
-        entitle(axes, y="GB/s")
-    return sheet, panels | dict(zip(rest, small, strict=False))
+def _buses(of_op: Sequence[Series]) -> list[Layer]:
+    """The series of one operation, slightly apart."""
+    dodges = [marks.dodge(place, len(of_op)) for place in range(len(of_op))]
+    return [
+        on(curve.draw, lambda row, factor=factor: factor * payload(row), lambda row: row.busbw, scale=1e-9)  # type: ignore[misc]
+        for factor, curve in zip(dodges, of_op, strict=True)
+    ]
 
 
-def _behind(axes: Axes) -> str:
-    """Draws the published series behind all-reduce. Returns their citation."""
+def _small(op: str, layers: Sequence[Layer], *, first: bool) -> Panel:
+    """A collective without published series. first: of its row."""
+    return Panel(
+        title=short(op, 24),
+        x="payload",
+        y="GB/s" if first else "",
+        layers=layers,
+        axes=[
+            Log("x", quantities.payload, base=2, max_ticks=4, same="small"),
+            Log("y", max_ticks=6, same="small"),
+            on(Axes.tick_params, labelleft=first),
+        ],
+    )
+
+
+def _wide(layers: Sequence[Layer]) -> Panel:
+    """All-reduce in front of the published series."""
     table = published.allreduce()
-    lines = []
-    for place, name in enumerate(table.columns):
-        shape, label = marks.series_style(place)[1], _NAMES.get(str(name), str(name))
-        lines.append(marks.published(axes, table.index, table[name] / 1e9, shape=shape, label=label))
-    log_axis(axes, "x", base=2, show=quantities.payload, max_ticks=11)
-    log_axis(axes, "y", show=plain, max_ticks=9)
-    marks.end_labels(axes, lines, reach=1.5, size=6.5)
-    entitle(axes, f"{short(BESIDE_PUBLISHED)}: bus bandwidth", x="payload")
-    return notes.cited(f"{published.read('allreduce_busbw').project}; one node of 8, and 4 nodes")
+    behind = [
+        (Line2D(table.index, table[name] / 1e9, label=_NAMES.get(str(name), str(name))), marks.series_style(place)[1])
+        for place, name in enumerate(table.columns)
+    ]
+    return Panel(
+        title=f"{short(BESIDE_PUBLISHED)}: bus bandwidth",
+        x="payload",
+        y="GB/s",
+        layers=[
+            *layers,
+            *(on(marks.published, *line.get_data(), shape=s, label=str(line.get_label())) for line, s in behind),
+        ],
+        axes=[Log("x", quantities.payload, base=2, max_ticks=11), Log("y", max_ticks=9)],
+        extra=[on(marks.end_labels, [line for line, _ in behind], reach=1.5, size=6.5)],
+    )
 
 
 Pair = tuple[str, str]
 
 
-@plot("transfer", views=("cases/transfer",))
-def draw_transfer(run: RunReport) -> Figure | None:
+@plot("transfer", views=("cases/transfer",), title="bandwidth of copies")
+def draw_transfer(run: RunReport) -> Chart | None:
     """Left: GB/s of each copy at the largest payload; of many devices as a map from source (row) to target (column),
     where a thick frame marks a pair below three quarters of the median of its kind. Right: GB/s over payload, for the
     pairs with the most payloads. Of a CPU, only as many devices as it has cores."""
@@ -180,32 +195,31 @@ def draw_transfer(run: RunReport) -> Figure | None:
         return None
     matrix = largest(rows)
     slow, count = slow_pairs(matrix), len(ends(matrix))
-    mapped = count > MAPPED
-    sheet = Sheet(1, 2, widths=[1.25 if mapped else 1, 1], heights=max(2.4, min(4.0, 1.0 + 0.3 * count)))
-    left, right = sheet.panels[0]
-    if mapped:
-        _heat(left, matrix, slow)
-    else:
-        _copies(sheet, left, matrix)
-    lines, left_out = _lines(rows)
+    mapped, (lines, left_out) = count > MAPPED, _lines(rows)
     every = series.split(lines, ("pair", "dtype"), size=payload)
-    for curve in every:
-        curve.draw(right, payload, lambda row: row.algbw, scale=1e-9)
-    log_axis(right, "x", base=2, show=quantities.payload, max_ticks=5)
-    log_axis(right, "y", show=plain)
-    entitle(right, "GB/s by payload", x="payload")
-    remarks = [*_slow_notes(slow, framed=mapped), *left_out, *notes.of_marks(rows)]
-    return sheet.finish(f"{run.experiment}: bandwidth of copies", [curve.handle() for curve in every], remarks)
+    over_payload = Panel(
+        title="GB/s by payload",
+        x="payload",
+        layers=series.curves(every, payload, lambda row: row.algbw, scale=1e-9),
+        axes=[Log("x", quantities.payload, base=2, max_ticks=5), Log("y")],
+    )
+    return Chart(
+        panels=[[Panel(layers=[on(_heat, matrix, slow)]) if mapped else _copies(matrix), over_payload]],
+        widths=[1.25 if mapped else 1, 1],
+        heights=max(2.4, min(4.0, 1.0 + 0.3 * count)),
+        handles=[curve.handle() for curve in every],
+        remarks=[*_slow_notes(slow, framed=mapped), *left_out, *notes.of_marks(rows)],
+    )
 
 
 def _beyond_cores(row: Row) -> bool:
     """Whether a copy is from or to a CPU device without a core of its own: such devices share cores."""
-    numbers = [int(name.partition(":")[2]) for name in _pair(row) if name.startswith("cpu:")]
+    numbers = [int(name.partition(":")[2]) for name in _pair_of(row) if name.startswith("cpu:")]
     return row.point.platform == "cpu" and max(numbers, default=0) >= (row.point.cores or math.inf)
 
 
-def _copies(sheet: Sheet, axes: Axes, rows: Sequence[Row]) -> None:
-    """Draws a bar for each pair."""
+def _copies(rows: Sequence[Row]) -> Panel:
+    """A bar for each pair."""
     operations = series.operations(rows)
     made = [
         marks.Mark(
@@ -217,17 +231,19 @@ def _copies(sheet: Sheet, axes: Axes, rows: Sequence[Row]) -> None:
         )
         for at, row in enumerate(rows)
     ]
-    marks.hbars(axes, made)
-    zero_axis(axes, "x", reach(made), room=1.2)
-    sheet.names(axes, [f"{short(row.point.source, 16)} → {short(row.point.target, 16)}" for row in rows])
-    entitle(axes, f"GB/s at {quantities.payload(max(map(payload, rows)))}", x="GB/s")
+    return Panel(
+        title=f"GB/s at {quantities.payload(max(map(payload, rows)))}",
+        x="GB/s",
+        layers=[on(bars_from_zero, made, room=1.2, ticks=5)],
+        names=[f"{short(row.point.source, 16)} → {short(row.point.target, 16)}" for row in rows],
+    )
 
 
 def largest(rows: Sequence[Row]) -> list[Row]:
     """The row with the largest payload of each pair, preferring rows that passed their checks."""
     best: dict[Pair, Row] = {}
     for row in sorted(rows, key=lambda row: (believed(row), payload(row))):  # the last of a pair stays
-        best[_pair(row)] = row
+        best[_pair_of(row)] = row
     return list(best.values())
 
 
@@ -243,16 +259,17 @@ def slow_pairs(rows: Sequence[Row]) -> list[tuple[Row, float]]:
 
 def ends(rows: Sequence[Row]) -> list[str]:
     """All sources and targets of copies: the host first, then devices by number."""
-    names = {name for row in rows for name in _pair(row)}
+    names = {name for row in rows for name in _pair_of(row)}
     return sorted(names, key=lambda name: (name != "host", [int(n) for n in re.findall(r"\d+", name)], name))
 
 
 def _heat(axes: Axes, rows: Sequence[Row], slow: Sequence[tuple[Row, float]]) -> None:
+    """Draws the bandwidth of each link as a matrix."""
     names = ends(rows)
-    where = {row.point.point: (names.index(row.point.target), names.index(row.point.source)) for row in rows}
+    where = {row.point_id: (names.index(row.point.target), names.index(row.point.source)) for row in rows}
     grid = np.full((len(names), len(names)), math.nan)
     for row in filter(believed, rows):
-        x, y = where[row.point.point]
+        x, y = where[row.point_id]
         grid[y, x] = row.algbw.value / 1e9
     top = float(np.nanmax(grid)) if np.isfinite(grid).any() else 1.0
     edges = np.arange(len(names) + 1) - 0.5  # cells are shapes, not an image, which PDF readers blur when they scale it
@@ -263,7 +280,7 @@ def _heat(axes: Axes, rows: Sequence[Row], slow: Sequence[tuple[Row, float]]) ->
     size = 6.0
     written = len(names) <= WRITTEN  # more numbers do not fit into their cells: the colours and the table say them
     for row in rows:
-        x, y = where[row.point.point]
+        x, y = where[row.point_id]
         rate, mark = row.algbw.value / 1e9, "°" if row.point.oversubscribed else ""
         text = (f"{rate:.3g}" if rate < 1000 else f"{rate:.0f}") + mark if believed(row) else "x"
         # White where the cell is dark: the colour scale ends at 1.3 times the top.
@@ -271,7 +288,7 @@ def _heat(axes: Axes, rows: Sequence[Row], slow: Sequence[tuple[Row, float]]) ->
         if written or not believed(row):
             axes.text(x, y, text, ha="center", va="center", fontsize=size, color=colour)
     for row, _ in slow:
-        x, y = where[row.point.point]
+        x, y = where[row.point_id]
         axes.add_patch(Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, fill=False, edgecolor="black", linewidth=1.6))
     shown, small = [short(name, 16) for name in names], min(7.0, size + 1)
     axes.set_xticks(range(len(names)), shown, fontsize=small, rotation=90 if len(names) > 5 else 0)
@@ -285,19 +302,19 @@ def _lines(rows: Sequence[Row]) -> tuple[list[Row], list[str]]:
     """(rows to draw, notes): pairs with the most payloads; if too many, each kind's slowest and fastest pair."""
     payloads: dict[Pair, set[float]] = {}
     for row in rows:
-        payloads.setdefault(_pair(row), set()).add(payload(row))
+        payloads.setdefault(_pair_of(row), set()).add(payload(row))
     longest = max(map(len, payloads.values()))
     keep = {pair for pair, sizes in payloads.items() if len(sizes) == longest}
     left_out = []
     if len(keep) > TRANSFER_LIMIT:  # the two ends show how much pairs differ
-        ranked = sorted((row for row in largest(rows) if _pair(row) in keep), key=lambda row: row.algbw.value)
-        kinds = [[_pair(row) for row in ranked if row.point.op == op] for op in series.operations(ranked)]
+        ranked = sorted((row for row in largest(rows) if _pair_of(row) in keep), key=lambda row: row.algbw.value)
+        kinds = [[_pair_of(row) for row in ranked if row.point.op == op] for op in series.operations(ranked)]
         keep = {pair for pairs in kinds for pair in (pairs[0], pairs[-1])}
         left_out = ["right: the slowest and the fastest pair of each kind"]
-    return [row for row in rows if _pair(row) in keep], left_out
+    return [row for row in rows if _pair_of(row) in keep], left_out
 
 
-def _pair(row: Row) -> Pair:
+def _pair_of(row: Row) -> Pair:
     return row.point.source, row.point.target
 
 

@@ -27,6 +27,7 @@ from jaxbench.report.drawing import marks, notes, series, shapes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import COLOURS, exact
+from jaxbench.report.drawing.shapes import Chart, Layer, Log, Panel, on
 from jaxbench.report.run_report import RunReport
 from jaxbench.statistics.bootstrap import Estimate
 
@@ -45,6 +46,8 @@ _NAMES = {
     "selective_plus_sequence": "selective + seq.",
 }
 _OK, _FAIL, _PREDICTED = COLOURS[2], COLOURS[1], COLOURS[0]
+Families = Mapping[str, Sequence[Row]]
+MOST_FAMILIES = 5  # lines that a reader can tell apart; the table has all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,25 +88,30 @@ def per_parameter(row: Row) -> float:
     return (row.point.fact("state_bytes") + row.point.fact("held_gradient_bytes")) / row.point.compile_report.parameters
 
 
-@plot("zero", views=("training/zero", "levers/zero"))
-def draw_zero(run: RunReport) -> Figure | None:
+@plot("zero", views=("training/zero", "levers/zero"), title="model state per device over data-parallel degree (ZeRO)")
+def draw_zero(run: RunReport) -> Chart | None:
     """Bytes of model state (parameters, gradients, optimizer state) per parameter on one device, over the data-parallel
     degree. Right axis: the same in GB for a model of 7.5 billion parameters. Measured bytes are the exact sizes of the
     arrays on the first device."""
     rows = [row for row in series.compiled(run.rows) if math.isfinite(per_parameter(row))]
     if not rows:
         return None
-    sheet = Sheet(heights=2.7)
-    axes = sheet.only()
     groups = series.families(_once(rows))
-    series.lines(axes, groups, lambda row: exact(per_parameter(row)), exact=True)
     # Only with mixed precision does a parameter take the formulas' 16 bytes.
     overlay = all(row.point.levers.get("precision") == "mixed" for row in rows)
-    if overlay:
-        _published(axes)
-    _axes(axes, sorted({*series.counts(rows), *(DEGREES if overlay else ())}))
-    title = f"{run.experiment}: model state per device over data-parallel degree (ZeRO)"
-    return sheet.finish(title, _zero_handles(groups, overlay=overlay), footnotes(rows, overlay=overlay))
+    measured = on(series.lines, groups, lambda row: exact(per_parameter(row)), exact=True)
+    counts = sorted({*series.counts(rows), *(DEGREES if overlay else ())})
+    panel = Panel(
+        title="bytes per parameter and device",
+        layers=[measured, *(_published() if overlay else [])],
+        axes=[on(_axes, counts)],
+    )
+    return Chart(
+        panels=[[panel]],
+        heights=2.7,
+        handles=_zero_handles(groups, overlay=overlay),
+        remarks=footnotes(rows, overlay=overlay),
+    )
 
 
 def _once(rows: Sequence[Row]) -> list[Row]:
@@ -112,23 +120,23 @@ def _once(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row is last[row.point.strategy, row.point.arm, row.point.devices]]
 
 
-def _published(axes: Axes) -> None:
-    """Draws the formulas as dashed lines, and the table's numbers divided by the model's size."""
+def _published() -> list[Layer]:
+    """The formulas as dashed lines, and the table's numbers divided by the model's size."""
     frame = published.read(TABLE).frame
-    fine = np.geomspace(DEGREES[0], DEGREES[-1], 101)
+    fine, layers = np.geomspace(DEGREES[0], DEGREES[-1], 101), list[Layer]()
     for place, each in enumerate(STAGES):
-        marks.guide(axes, fine, [each.per_parameter(n) for n in fine])
+        layers.append(on(marks.guide, fine, [each.per_parameter(n) for n in fine]))
         if each.column:
-            marks.published(
-                axes, frame["dp"], frame[each.column] / BILLIONS, shape=marks.series_style(place)[1], joined=False
-            )
+            theirs, shape = frame[each.column] / BILLIONS, marks.series_style(place)[1]
+            layers.append(on(marks.published, frame["dp"], theirs, shape=shape, joined=False))
+    return layers
 
 
 def _axes(axes: Axes, counts: Sequence[int]) -> None:
+    """Labels both sides: GB on the left, bytes per parameter on the right."""
     log_axis(axes, "y", show=plain, max_ticks=8)
     devices_axis(axes, counts, label="data-parallel degree N, devices")
     axes.xaxis.set_ticks(counts)  # all of them: `devices_axis` leaves some out
-    entitle(axes, "bytes per parameter and device")
     scaled_by = (lambda x: np.asarray(x) * BILLIONS, lambda x: np.asarray(x) / BILLIONS)  # and its inverse
     right = axes.secondary_yaxis("right", functions=scaled_by)
     low, high = axes.get_ylim()
@@ -174,30 +182,31 @@ def footnotes(rows: Sequence[Row], *, overlay: bool) -> list[str]:
     return remarks + ([notes.WRONG] if any(row.wrong for row in rows) else [])
 
 
-Families = Mapping[str, Sequence[Row]]
-MOST_FAMILIES = 5  # lines that a reader can tell apart; the table has all
-
-
-@plot("contrastive", views=("training/contrastive", "levers/contrastive"))
-def draw_contrastive(run: RunReport) -> Figure | None:
+@plot(
+    "contrastive",
+    views=("training/contrastive", "levers/contrastive"),
+    title="each example against the whole global batch, weak scaling",
+)
+def draw_contrastive(run: RunReport) -> Chart | None:
     """Weak scaling: every device has the same number of examples. The panels show, for one device, the FLOP of its
     matrix products, the bytes that it all-gathers, its scratch memory, and the time per step. Dashed: the value on the
     fewest devices, which a loss that is a mean over examples (as in cnn) would keep."""
     rows = [row for row in series.compiled(run.rows) if row.point.scaling == "weak"]
     if not rows:
         return None
-    groups = dict(list(series.families(rows).items())[:MOST_FAMILIES])
-    left_out = notes.rest(len(groups), len(series.families(rows)), "strategies and settings, the first")
-    sheet = Sheet(2, 2)
-    work, sent, scratch, time = sheet.panels.flat
-    _growing(work, groups, products, "matmul FLOP per device and step", show=scales.si)
-    _growing(sent, groups, gathered, "MB gathered per device and step")
-    _growing(scratch, groups, lambda row: exact(row.point.temp_bytes), "scratch memory per device", show=bytes_tick)
-    _growing(time, groups, lambda row: row.timing.step_s, "time per step", show=scales.seconds_tick, measured=True)
-    title = f"{run.experiment}: each example against the whole global batch, weak scaling"
+    every = series.families(rows)
+    groups = dict(list(every.items())[:MOST_FAMILIES])
+    left_out = notes.rest(len(groups), len(every), "strategies and settings, the first")
+    work = _growing(groups, products, "matmul FLOP per device and step", show=scales.si)
+    sent = _growing(groups, gathered, "MB gathered per device and step")
+    scratch = _growing(groups, lambda row: exact(row.point.temp_bytes), "scratch memory per device", show=bytes_tick)
+    time = _growing(groups, lambda row: row.timing.step_s, "time per step", show=scales.seconds_tick, measured=True)
     gradients = "gathering also returns gradients: by a reduce-scatter or, if XLA chooses, an all-reduce"
-    remarks = [f"FLOP and {notes.EXACT}", gradients, *series.remarks(rows, rows), *left_out]
-    return sheet.finish(title, [*_contrastive_handles(groups), marks.guide_handle(FLAT)], remarks)
+    return Chart(
+        panels=[[work, sent], [scratch, time]],
+        handles=[*_contrastive_handles(groups), marks.guide_handle(FLAT)],
+        remarks=[f"FLOP and {notes.EXACT}", gradients, *series.remarks(rows, rows), *left_out],
+    )
 
 
 def _styles(groups: Families) -> list[tuple[int, LineStyleType]]:
@@ -233,30 +242,25 @@ def gathered(row: Row) -> Estimate:
 
 
 def _growing(
-    axes: Axes,
     groups: Families,
     value: Callable[[Row], Estimate],
     title: str,
     *,
     show: Callable[[float], str] | None = None,
     measured: bool = False,
-) -> None:
-    """Draws a line per family and its flat reference. show: writes a tick of a logarithmic axis; None: the axis is
-    linear and starts at 0. measured: the values are times, so oversubscribed points have no reference."""
-    counts = series.counts(row for rows in groups.values() for row in rows)
+) -> Panel:
+    """A line per family and its flat reference. show: writes a tick of a logarithmic axis; None: the axis is linear and
+    starts at 0. measured: the values are times, so oversubscribed points have no reference."""
+    counts, layers = series.counts(row for rows in groups.values() for row in rows), list[Layer]()
     for number, (rows, (place, style)) in enumerate(zip(groups.values(), _styles(groups), strict=True)):
         factor = marks.dodge(number, len(groups))
         made = marks.of(rows, lambda row, by=factor: by * row.point.devices, value, exact=not measured)  # type: ignore[misc]
-        marks.line(axes, made, place=place, between=style)
+        layers.append(on(marks.line, made, place=place, between=style))
         known = [row for row in rows if not row.wrong and value(row).known]
         if known and not (measured and known[0].point.oversubscribed):
-            marks.guide(axes, counts, [value(known[0]).value] * len(counts))
-    if show is not None:
-        log_axis(axes, "y", show=show, max_ticks=5)
-    else:
-        scales.whole_zero(axes)
-    devices_axis(axes, counts)
-    entitle(axes, title)
+            layers.append(on(marks.guide, counts, [value(known[0]).value] * len(counts)))
+    scale = Log("y", show, max_ticks=5) if show is not None else on(scales.whole_zero)
+    return Panel(title=title, layers=layers, axes=[scale, on(devices_axis, counts)])
 
 
 @plot("remat", views=("levers/remat",))
@@ -280,14 +284,15 @@ def draw_remat(run: RunReport) -> Figure | None:
 
 
 def _pareto(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
-    for number, place in enumerate(everywhere):
-        arms = [arm for arm in place.arms if arm.timing.step_s.known and math.isfinite(arm.point.temp_bytes)]
+    """Draws step time over scratch memory, and joins the arms that no other arm beats in both."""
+    for number, group in enumerate(everywhere):
+        arms = [arm for arm in group.arms if arm.timing.step_s.known and math.isfinite(arm.point.temp_bytes)]
         for arm in arms:
-            marks.line(axes, marks.of([arm], _megabytes, _milliseconds), place=number)
+            marks.line(axes, marks.of([arm], _scratch_megabytes, _step_milliseconds), place=number)
         best = front(arms)
         for arm in arms if number == 0 else ():  # names of the first group; the others have the same arms
             _name(axes, arm, below=arm in best)
-        x, y = [_megabytes(arm) for arm in best], [_milliseconds(arm).value for arm in best]
+        x, y = [_scratch_megabytes(arm) for arm in best], [_step_milliseconds(arm).value for arm in best]
         axes.plot(x, y, color=marks.series_style(number)[0], linewidth=0.7, linestyle="--", zorder=1)
     axes.margins(x=0.22, y=0.2)
     axes.set_xlim(left=0)
@@ -296,11 +301,11 @@ def _pareto(axes: Axes, everywhere: Sequence[ArmGroup]) -> None:
 
 def _name(axes: Axes, arm: Row, *, below: bool) -> None:
     """Writes an arm's name clear of the front's line: below an arm on the front, above any other."""
-    value = _milliseconds(arm)
+    value = _step_milliseconds(arm)
     whole = value.has_interval and not arm.point.oversubscribed
     at = (value.lo if below else value.hi) if whole else value.value
     side: marks.Style = dict(xytext=(0, -4), va="top") if below else dict(xytext=(0, 4), va="bottom")
-    marks.write(axes, _megabytes(arm), at, short(arm.label, 16), ha="center", **side)
+    marks.write(axes, _scratch_megabytes(arm), at, short(arm.label, 16), ha="center", **side)
 
 
 def front(arms: Sequence[Row]) -> list[Row]:
@@ -312,11 +317,11 @@ def front(arms: Sequence[Row]) -> list[Row]:
     return best
 
 
-def _megabytes(arm: Row) -> float:
+def _scratch_megabytes(arm: Row) -> float:
     return arm.point.temp_bytes / 1e6
 
 
-def _milliseconds(arm: Row) -> Estimate:
+def _step_milliseconds(arm: Row) -> Estimate:
     return arm.timing.step_s.times(1e3)
 
 
@@ -400,7 +405,7 @@ def draw_search(run: RunReport) -> Figure | None:
     if search is None or not search.tried:
         return None
     sheet = Sheet(1, 2, widths=[1.3, 1])
-    _predictions(sheet.panels[0, 0], search)
+    _draw_predictions(sheet.panels[0, 0], search)
     _proofs(sheet.panels[0, 1], search)
     handles = [
         marks.style_handle("predicted by the compiler", color=_PREDICTED, marker="o"),
@@ -412,20 +417,17 @@ def draw_search(run: RunReport) -> Figure | None:
     return sheet.finish(f"{run.experiment}: the largest batch that fits is {search.largest}", handles, remarks)
 
 
-def _predictions(axes: Axes, search: Search) -> None:
+def _draw_predictions(axes: Axes, search: Search) -> None:
     axes.plot(*_compiled(search), color=_PREDICTED, marker="o", markersize=3, zorder=2)
     marks.unity(axes, at=search.limit_bytes, along="y")
-    fitted, failed = ([p for p in search.proven if p.ok is ok] for ok in (True, False))
+    by_batch = sorted(search.proven, key=lambda proof: proof.batch)
+    fitted, failed = ([proof for proof in by_batch if proof.ok is ok] for ok in (True, False))
     # The largest batch that fitted and the smallest that did not: the limit is between them.
-    for proof in (*sorted(fitted, key=_batch)[-1:], *sorted(failed, key=_batch)[:1]):
+    for proof in (*fitted[-1:], *failed[:1]):
         _verdict(axes, proof.batch, _predicted(search, proof), proof, aside=6)
     log_axis(axes, "x", base=2, show=plain)
     log_axis(axes, "y", show=bytes_tick, max_ticks=6, span=[search.limit_bytes])
     entitle(axes, "memory per device, predicted", x="global batch")
-
-
-def _batch(proof: TriedBatch) -> int:
-    return proof.batch
 
 
 def _verdict(axes: Axes, x: float, y: float, proof: TriedBatch, *, aside: float = 0) -> None:
@@ -445,7 +447,8 @@ def _compiled(search: Search) -> tuple[list[int], list[float]]:
 
 
 def _proofs(axes: Axes, search: Search) -> None:
-    proofs = sorted(search.proven, key=_batch)
+    """Draws predicted and measured memory of each batch that was tried."""
+    proofs = sorted(search.proven, key=lambda proof: proof.batch)
     for place, proof in enumerate(proofs):
         axes.plot([place], [_predicted(search, proof)], color=_PREDICTED, marker="o", linestyle="none", zorder=3)
         if proof.measured_bytes:

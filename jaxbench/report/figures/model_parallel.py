@@ -21,11 +21,12 @@ from jaxbench.digits import digits
 from jaxbench.levers import ACCUMULATE, SCHEDULE
 from jaxbench.records.studies import Longest, LongestOn
 from jaxbench.report.drawing import axes as scales
-from jaxbench.report.drawing import marks, notes, series
+from jaxbench.report.drawing import marks, notes, series, shapes
 from jaxbench.report.drawing.axes import bytes_tick, devices_axis, entitle, log_axis, plain
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import GREY, Mark, exact
 from jaxbench.report.drawing.series import received, received_bytes
+from jaxbench.report.drawing.shapes import Chart, Layer, Log, Panel, on
 from jaxbench.report.run_report import RunReport
 from jaxbench.statistics import paired_ratio
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
@@ -43,30 +44,32 @@ _CONTEXT_BETWEEN: tuple[LineStyleType, ...] = ("-", ":", "--", "-.")  # per stra
 KINDS = ("all-to-all", "all-gather", "reduce-scatter", "all-reduce", "collective-permute")
 
 
-@plot("tensor", views=("training/tensor", "levers/tensor"))
-def draw_tensor(run: RunReport) -> Figure | None:
+@plot("tensor", views=("training/tensor", "levers/tensor"), title="tensor parallelism")
+def draw_tensor(run: RunReport) -> Chart | None:
     """Weak: FLOP/s per device for a model that grows with the devices, relative to the smallest device count. Strong:
     speed-up of one model split over more devices; dashed: linear. MB received: the size of the collective results of a
     compiled step on one device. Grey, dashed, with markers: Megatron-LM on V100s."""
     sent = [row for row in series.compiled(run.rows) if math.isfinite(series.received_bytes(row))]
     if not sent:
         return None
-    groups = series.families(sent)
-    timed = {scaling: [row for row in _of(sent, scaling) if row.speedup.known] for scaling in ("weak", "strong")}
-    shown = [scaling for scaling in ("weak", "strong") if timed[scaling]]
-    sheet = Sheet(1, len(shown) + 1)
-    panels = dict(zip([*shown, "sent"], sheet.panels[0], strict=True))
-    handles = [*series.handles(groups), *([marks.guide_handle("linear")] if shown else [])]
-    if "weak" in shown:
-        handles += _weak(panels["weak"], groups, timed["weak"])
-    if "strong" in shown:
-        handles += _strong(panels["strong"], groups, timed["strong"])
-    _sent(panels["sent"], groups)
-    remarks = _tensor_notes([*timed["weak"], *timed["strong"]], sent)
-    return sheet.finish(f"{run.experiment}: tensor parallelism", handles, remarks)
+    groups, handles = series.families(sent), list[Line2D]()
+    timed = {kind: [row for row in _of_scaling(sent, kind) if row.speedup.known] for kind in ("weak", "strong")}
+    panels = [_sent(groups)]
+    if timed["strong"]:
+        panels.insert(0, _strong(groups, timed["strong"]))
+        handles = [marks.published_handle(_STRONG_SHAPE, _STRONG_NAME)] if base(timed["strong"]) == 1 else []
+    if timed["weak"]:
+        panels.insert(0, _weak(groups, timed["weak"]))
+        handles = [*(marks.published_handle(shape, name) for _, shape, name in _WEAK_COLUMNS), *handles]
+    linear = [marks.guide_handle("linear")] if len(panels) > 1 else []
+    return Chart(
+        panels=[panels],
+        handles=[*series.handles(groups), *linear, *handles],
+        remarks=_tensor_notes([*timed["weak"], *timed["strong"]], sent),
+    )
 
 
-def _of(rows: Sequence[Row], scaling: str) -> list[Row]:
+def _of_scaling(rows: Sequence[Row], scaling: str) -> list[Row]:
     return [row for row in rows if row.point.scaling == scaling]
 
 
@@ -75,46 +78,51 @@ def base(rows: Sequence[Row]) -> int:
     return min((row.base.devices for row in rows if row.base is not None), default=1)
 
 
-def _weak(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
-    """Draws the measured and both published series. Returns the legend entries of the published ones."""
-    marks.unity(axes, at=100, along="y")
-    weak = {name: _of(rows, "weak") for name, rows in groups.items()}
-    series.lines(axes, weak, lambda row: row.efficiency.times(100), between=_STYLES["weak"])
+def _weak(groups: dict[str, list[Row]], timed: Sequence[Row]) -> Panel:
+    """The measured and both published series."""
+    weak = {name: _of_scaling(rows, "weak") for name, rows in groups.items()}
     frame, counts = published.read(WEAK).frame, set(series.counts(timed))
+    theirs = []
     for column, shape, _ in _WEAK_COLUMNS:
-        marks.published(axes, frame[f"{column}_gpus"], frame[f"{column}_scaling_pct"], shape=shape)
+        theirs.append(on(marks.published, frame[f"{column}_gpus"], frame[f"{column}_scaling_pct"], shape=shape))
         counts |= {int(n) for n in frame[f"{column}_gpus"]}
-    scales.efficiency_axis(axes)
-    entitle(axes, "weak: % of linear scaling" + (f" from {devices(base(timed))}" if base(timed) != 1 else ""))
-    devices_axis(axes, sorted(counts))
-    axes.xaxis.set_ticks([4**power for power in range(5)])  # the axis reaches 512: ticks at all powers of 2 do not fit
-    return [marks.published_handle(shape, name) for _, shape, name in _WEAK_COLUMNS]
+    measured = on(series.lines, weak, lambda row: row.efficiency.times(100), between=_STYLES["weak"])
+    powers: Layer = lambda axes: axes.xaxis.set_ticks([4**power for power in range(5)])  # noqa: E731
+    return Panel(
+        title="weak: % of linear scaling" + (f" from {devices(base(timed))}" if base(timed) != 1 else ""),
+        layers=[on(marks.unity, at=100, along="y"), measured, *theirs],
+        # The axis reaches 512: ticks at all powers of 2 do not fit.
+        axes=[on(scales.efficiency_axis), on(devices_axis, sorted(counts)), powers],
+    )
 
 
-def _strong(axes: Axes, groups: dict[str, list[Row]], timed: Sequence[Row]) -> list[Line2D]:
-    """Draws the measured series and y = x; the published series only if measured ones are also over one device."""
-    smallest, counts, handles = base(timed), set(series.counts(timed)), []
-    series.lines(axes, {name: _of(rows, "strong") for name, rows in groups.items()}, lambda row: row.speedup)
+def _strong(groups: dict[str, list[Row]], timed: Sequence[Row]) -> Panel:
+    """The measured series and y = x; the published series only if measured ones are also over one device."""
+    smallest, counts = base(timed), set(series.counts(timed))
+    strong = {name: _of_scaling(rows, "strong") for name, rows in groups.items()}
+    layers = [on(series.lines, strong, lambda row: row.speedup)]
     if smallest == 1:  # the published speed-ups are over one device, and drawn unscaled
         frame = published.read(STRONG).frame
-        marks.published(axes, frame["gpus"], frame["speedup"], shape=_STRONG_SHAPE)
+        layers.append(on(marks.published, frame["gpus"], frame["speedup"], shape=_STRONG_SHAPE))
         counts |= {int(n) for n in frame["gpus"]}
-        handles.append(marks.published_handle(_STRONG_SHAPE, _STRONG_NAME))
-    marks.guide(axes, sorted(counts), [count / smallest for count in sorted(counts)])
-    log_axis(axes, "y", base=2, show=plain)
-    entitle(axes, f"strong: speed-up over {devices(smallest)}")
-    devices_axis(axes, sorted(counts))
-    return handles
+    return Panel(
+        title=f"strong: speed-up over {devices(smallest)}",
+        layers=[*layers, on(marks.guide, sorted(counts), [count / smallest for count in sorted(counts)])],
+        axes=[Log("y", base=2), on(devices_axis, sorted(counts))],
+    )
 
 
-def _sent(axes: Axes, groups: dict[str, list[Row]]) -> None:
-    """Draws megabytes received per device, from 0: one device receives nothing, which a log axis cannot show."""
-    for place, rows in enumerate(groups.values()):
-        for scaling, between in _STYLES.items():
-            series.line(axes, _of(rows, scaling), megabytes, place=place, exact=True, between=between)
-    scales.whole_zero(axes)
-    entitle(axes, "MB received per device and step")
-    devices_axis(axes, series.counts(row for rows in groups.values() for row in rows))
+def _sent(groups: dict[str, list[Row]]) -> Panel:
+    """Megabytes received per device, from 0: one device receives nothing, which a log axis cannot show."""
+    return Panel(
+        title="MB received per device and step",
+        layers=[
+            on(series.line, _of_scaling(rows, scaling), megabytes, place=place, exact=True, between=between)
+            for place, rows in enumerate(groups.values())
+            for scaling, between in _STYLES.items()
+        ],
+        axes=[on(scales.whole_zero), on(devices_axis, series.counts(row for rows in groups.values() for row in rows))],
+    )
 
 
 def megabytes(row: Row) -> Estimate:
@@ -127,7 +135,7 @@ def _tensor_notes(timed: Sequence[Row], sent: Sequence[Row]) -> list[str]:
     sentences = [*series.remarks(timed, sent), received + ("; solid: strong, dotted: weak" if both else "")]
     if timed:
         sentences.append(notes.cited(f"{published.read(WEAK).project}, Tables 1 and 8, Figure 5: V100s"))
-    over = base(_of(timed, "strong"))
+    over = base(_of_scaling(timed, "strong"))
     if over != 1:
         sentences.append(f"published speed-ups are not drawn: they are over 1 device, these over {devices(over)}")
     return sentences
@@ -146,12 +154,12 @@ def draw_pipeline(run: RunReport) -> Figure | None:
     schedules = [name for name in _PIPELINE_BETWEEN if any(schedule(row) == name for row in rows)]
     sheet = Sheet(1, 3, heights=2.2)
     left, middle, right = sheet.panels[0]
-    _idle(left, rows, styles)
+    _draw_idle_share(left, rows, styles)
     over = _throughput(middle, rows, styles)
     _pipeline_memory(right, rows, schedules)
     remarks = [
         *series.remarks(rows, rows),
-        "idle share and scratch memory are exact, so their marks are filled even when oversubscribed",
+        "idle share and scratch memory are exact, so their marks are filled with more devices than cores, too",
         "line style: schedule; colour and marker: M (in the right panel: schedule)",
     ]
     if {"gpipe", "1f1b"} <= set(schedules):
@@ -159,7 +167,7 @@ def draw_pipeline(run: RunReport) -> Figure | None:
     if over:
         remarks.append(notes.cited(f"{published.read(GPIPE).project}, Table 2, Transformer on TPUs"))
     title = f"{run.experiment}: pipelines and their idle share"
-    return sheet.finish(title, _handles(styles, schedules, compared=over), remarks)
+    return sheet.finish(title, _pipeline_handles(styles, schedules, compared=over), remarks)
 
 
 def schedule(row: Row) -> str:
@@ -183,11 +191,11 @@ def relative(rows: Sequence[Row]) -> dict[str, Estimate]:
     for row in timed:
         work = row.point.global_batch / base.point.global_batch
         value = paired_ratio.ratio(base, row).times(work)
-        ratios[row.point.point] = value.alone() if row is base else value  # its own ratio is 1 without noise
+        ratios[row.point_id] = value.alone() if row is base else value  # its own ratio is 1 without noise
     return ratios
 
 
-def _idle(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> None:
+def _draw_idle_share(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> None:
     counts = series.counts(rows)
     span = _between(min(counts), max(counts))
     for parts, chunks in _shapes(rows):
@@ -211,7 +219,7 @@ def _throughput(axes: Axes, rows: Sequence[Row], styles: Mapping[int, int]) -> b
         busy = [k * (1 - idle_share(k, parts, chunks)) for k in span]  # stages that work; 1 at K = 2, M = 1, one chunk
         axes.plot(span, busy, **_THEORY)
     for (parts, name), members in _families(rows).items():
-        value = lambda row: values.get(row.point.point, UNKNOWN)  # noqa: E731
+        value = lambda row: values.get(row.point_id, UNKNOWN)  # noqa: E731
         series.line(axes, members, value, place=styles[parts], between=_PIPELINE_BETWEEN[name])
     for parts, xs, ys in others():
         marks.published(axes, xs, ys, shape=marks.series_style(styles[parts])[1] if parts in styles else _UNMATCHED)
@@ -265,7 +273,7 @@ def _between(low: float, high: float) -> list[float]:
     return [low * (high / low) ** (i / 40) for i in range(41)]
 
 
-def _handles(styles: Mapping[int, int], schedules: Sequence[str], *, compared: bool) -> list[Line2D]:
+def _pipeline_handles(styles: Mapping[int, int], schedules: Sequence[str], *, compared: bool) -> list[Line2D]:
     entries = [marks.handle(style, f"M = {parts}") for parts, style in styles.items()]
     entries += [marks.handle(_pipeline_style(name), name, between=_PIPELINE_BETWEEN[name]) for name in schedules]
     entries.append(marks.style_handle("idle slots alone", color=GREY, linewidth=0.6))
@@ -359,7 +367,12 @@ def _context_notes(longest: Longest | None, timed: Sequence[Row]) -> list[str]:
     remarks, ideals = [], []
     if longest is not None and longest.rows:
         remarks.append(f"limit: {longest.limit_bytes:,} bytes per device ({longest.limit_source})")
-        remarks.append(f"memory as compiled; the search found the longest sequence to within 1/8; {notes.EXACT}")
+        to = (
+            f"the longest sequence is known to within 1/{longest.sharpness}"
+            if longest.sharpness > 1
+            else "the search only doubled the length (search_sharpness=1), so up to twice this length may fit"
+        )
+        remarks.append(f"memory as compiled; {to}; {notes.EXACT}")
         ideals.append("twice the length")
     if timed:
         ideals.append("half the time")
@@ -368,24 +381,27 @@ def _context_notes(longest: Longest | None, timed: Sequence[Row]) -> list[str]:
 
 
 @plot("hybrid", views=("training/hybrid", "levers/hybrid"))
-def draw_hybrid(run: RunReport) -> Figure | None:
+def draw_hybrid(run: RunReport) -> Chart | None:
     """Each row is one mesh of the same devices. Left: time per step. Middle: compiled memory of one device, split into
     its shard of the model's state and everything else. Right: bytes received, the size of all collective results of a
     step on one device."""
-    rows = ranked(series.compiled(run.rows))
-    if not rows:
+    meshes = ranked(series.compiled(run.rows))
+    if not meshes:
         return None
-    sheet = Sheet(1, 3, widths=[1, 1.15, 1])
-    time, memory, received = sheet.panels[0]
-    _bars(time, rows, [row.timing.step_s.times(1e3) for row in rows], title="time per step, ms")
-    _hybrid_memory(memory, rows)
-    sizes = [exact(received_bytes(row) / 1e6) for row in rows]
-    _bars(received, rows, sizes, title="received per step, MB", exactly=True)
-    for axes in sheet.panels[0]:
-        sheet.names(axes, [name(row, rows) for row in rows], shown=axes is time)
-    handles = [marks.bar_handle(1, "model and optimizer state"), marks.bar_handle(4, "everything else, mostly scratch")]
-    title = f"{run.experiment}: meshes of {', '.join(map(devices, series.counts(rows)))}"
-    return sheet.finish(title, handles, [*_remarks(rows), *failures(run.rows)])
+    sizes = [exact(received_bytes(row) / 1e6) for row in meshes]
+    state, rest = "model and optimizer state", "everything else, mostly scratch"
+    return shapes.rows(
+        [name(row, meshes) for row in meshes],
+        [
+            _bars(meshes, [row.timing.step_s.times(1e3) for row in meshes], title="time per step, ms"),
+            _hybrid_memory(meshes),
+            _bars(meshes, sizes, title="received per step, MB", exactly=True),
+        ],
+        title=f"{run.experiment}: meshes of {', '.join(map(devices, series.counts(meshes)))}",
+        widths=[1, 1.15, 1],
+        handles=[marks.bar_handle(1, state), marks.bar_handle(4, rest)],
+        remarks=[*_mesh_remarks(meshes), *failures(run.rows)],
+    )
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:
@@ -430,46 +446,45 @@ def failures(rows: Sequence[Row]) -> list[str]:
     return [f"not drawn: {'; '.join(dict.fromkeys(reasons))}"] if reasons else []
 
 
-def _hybrid_memory(axes: Axes, rows: Sequence[Row]) -> None:
-    """Draws stacked bars of state and everything else, with their sum as a number."""
-    top = 0.0
-    for place, row in enumerate(rows):
-        peak, state = row.point.peak_bytes / 1e6, row.point.fact("state_bytes") / 1e6
-        if not math.isfinite(peak):
-            continue
-        top = max(top, peak)
-        if row.wrong:
-            marks.cross(axes, peak, place)
-            continue
-        # The compiler may alias state and outputs, and so count less than the arrays hold.
-        shard = min(state, peak) if math.isfinite(state) else 0.0
-        marks.write(axes, marks.stack(axes, place, [(shard, 1), (peak - shard, 4)]), place, digits(peak))
-    _finish(axes, top, "memory per device, MB")
+def _hybrid_memory(meshes: Sequence[Row]) -> Panel:
+    """Stacked bars of state and everything else, with their sum as a number."""
+    sizes = [(row, row.point.peak_bytes / 1e6, row.point.fact("state_bytes") / 1e6) for row in meshes]
+    known = [(place, *each) for place, each in enumerate(sizes) if math.isfinite(each[1])]
+    return Panel(
+        title="memory per device, MB",
+        layers=[on(_memory_bar, *each) for each in known],
+        axes=[on(scales.zero_axis, "x", max((peak for _, _, peak, _ in known), default=0.0), room=1.3, max_ticks=4)],
+    )
 
 
-def _bars(axes: Axes, rows: Sequence[Row], values: Sequence[Estimate], *, title: str, exactly: bool = False) -> None:
-    """Draws a bar per row. exactly: the values do not depend on speed, so no bar is hollow."""
+def _memory_bar(axes: Axes, place: int, row: Row, peak: float, state: float) -> None:
+    if row.wrong:
+        marks.cross(axes, peak, place)
+        return
+    # The compiler may alias state and outputs, and so count less than the arrays hold.
+    shard = min(state, peak) if math.isfinite(state) else 0.0
+    marks.write(axes, marks.stack(axes, place, [(shard, 1), (peak - shard, 4)]), place, digits(peak))
+
+
+def _bars(meshes: Sequence[Row], values: Sequence[Estimate], *, title: str, exactly: bool = False) -> Panel:
+    """A bar per row. exactly: the values do not depend on speed, so no bar is hollow."""
     made = [
         Mark(at=place, value=value, state=marks.state(row, exact=exactly), text=digits(value.value))
-        for place, (row, value) in enumerate(zip(rows, values, strict=True))
+        for place, (row, value) in enumerate(zip(meshes, values, strict=True))
         if value.known
     ]
-    marks.hbars(axes, made)
-    _finish(axes, max((mark.end for mark in made), default=0.0), title)
+    top = max((mark.end for mark in made), default=0.0)
+    axis = on(scales.zero_axis, "x", top, room=1.3, max_ticks=4)
+    return Panel(title=title, layers=[on(marks.hbars, made)], axes=[axis])
 
 
-def _finish(axes: Axes, top: float, title: str) -> None:
-    scales.zero_axis(axes, "x", top, room=1.3, max_ticks=4)
-    entitle(axes, title)
-
-
-def _remarks(rows: Sequence[Row]) -> list[str]:
+def _mesh_remarks(rows: Sequence[Row]) -> list[str]:
     notes = series.remarks(rows, rows)
     if trusted(rows):
         notes.append("sorted by time per step")
     else:
-        notes.append("sorted by bytes received, because oversubscribed times do not show which mesh is faster")
-    notes.append("memory and bytes are exact, so their marks are filled even when oversubscribed")
+        notes.append("sorted by bytes received: times with more devices than cores do not show which mesh is faster")
+    notes.append("memory and bytes are exact, so their marks are filled with more devices than cores, too")
     idle = [100 * (1 - row.point.fact("busy_share")) for row in rows]  # NaN for meshes without stages
     if shares := {round(share) for share in idle if math.isfinite(share)}:
         low, high = min(shares), max(shares)
@@ -478,26 +493,32 @@ def _remarks(rows: Sequence[Row]) -> list[str]:
     return notes
 
 
-@plot("moe", views=("training/moe", "levers/moe"))
-def draw_moe(run: RunReport) -> Figure | None:
+@plot("moe", views=("training/moe", "levers/moe"), title="a mixture of experts over devices")
+def draw_moe(run: RunReport) -> Chart | None:
     """Left: model and optimizer state on one device; grey: divided evenly. Right: bytes that one device receives per
     step, by kind of collective (the size of the results, including the device's own part). Either tokens travel to
     their experts and back (all-to-all), or parameters travel to the tokens (all-gather)."""
-    rows = series.compiled(run.rows)
-    if not rows:
+    compiled = series.compiled(run.rows)
+    if not compiled:
         return None
-    groups = series.families(rows)
+    groups = series.families(compiled)
     several = {name: [row for row in members if row.point.devices > 1] for name, members in groups.items()}
     kinds = _kinds([row for members in several.values() for row in members])
-    sheet = Sheet(1, 2, widths=[1, max(1.0, min(2.2, 0.25 * sum(map(len, several.values()))))], heights=2.4)
-    _state(sheet.panels[0, 0], groups)
-    _received(sheet.panels[0, 1], several, kinds)
     bars = [marks.bar_handle(style, kind) for kind, style in kinds.items()]
-    handles = [*series.handles(groups), marks.guide_handle("divided evenly"), *bars]
-    remarks = [notes.EXACT, *_dropped(groups), *([notes.WRONG] if any(row.wrong for row in rows) else [])]
-    if any(row.point.devices == 1 for row in rows):
-        remarks.append("on one device nothing is received")
-    return sheet.finish(f"{run.experiment}: a mixture of experts over devices", handles, remarks)
+    alone = any(row.point.devices == 1 for row in compiled)
+    received = Panel(title="received by a device in a step, MB", layers=[on(_received, several, kinds)])
+    return Chart(
+        panels=[[_state_panel(groups), received]],
+        widths=[1, max(1.0, min(2.2, 0.25 * sum(map(len, several.values()))))],
+        heights=2.4,
+        handles=[*series.handles(groups), marks.guide_handle("divided evenly"), *bars],
+        remarks=[
+            notes.EXACT,
+            *_dropped(groups),
+            *[notes.WRONG] * any(row.wrong for row in compiled),
+            *["on one device nothing is received"] * alone,
+        ],
+    )
 
 
 def _kinds(rows: Sequence[Row]) -> dict[str, int]:
@@ -507,16 +528,15 @@ def _kinds(rows: Sequence[Row]) -> dict[str, int]:
     return {kind: style for style, kind in enumerate(every, start=2) if kind in seen}  # the left panel's lines use 0, 1
 
 
-def _state(axes: Axes, groups: Mapping[str, Sequence[Row]]) -> None:
+def _state_panel(groups: Mapping[str, Sequence[Row]]) -> Panel:
     sizes = [(row.point.devices, row.point.fact("state_bytes")) for members in groups.values() for row in members]
     counts, known = sorted({n for n, _ in sizes}), [(n, size) for n, size in sizes if math.isfinite(size)]
-    series.lines(axes, groups, lambda row: exact(row.point.fact("state_bytes")), exact=True)
+    layers = [on(series.lines, groups, lambda row: exact(row.point.fact("state_bytes")), exact=True)]
     whole = [size for n, size in known if n == counts[0]]
     if whole and len(counts) > 1:  # the largest, because a strategy may shard its state on the fewest devices already
-        marks.guide(axes, counts, [max(whole) * counts[0] / count for count in counts])
-    log_axis(axes, "y", show=bytes_tick, max_ticks=5)
-    devices_axis(axes, counts)
-    entitle(axes, "state per device")
+        layers.append(on(marks.guide, counts, [max(whole) * counts[0] / count for count in counts]))
+    axes: list[Layer] = [Log("y", bytes_tick, max_ticks=5), on(devices_axis, counts)]
+    return Panel(title="state per device", layers=layers, axes=axes)
 
 
 def _received(axes: Axes, groups: Mapping[str, Sequence[Row]], kinds: Mapping[str, int]) -> None:
@@ -535,7 +555,6 @@ def _received(axes: Axes, groups: Mapping[str, Sequence[Row]], kinds: Mapping[st
     axes.grid(False, axis="x")
     scales.zero_axis(axes, "y", top)
     axes.set_xlabel("devices", labelpad=15)
-    entitle(axes, "received by a device in a step, MB")
 
 
 def _stack(axes: Axes, at: float, row: Row, kinds: Mapping[str, int]) -> float:

@@ -32,7 +32,6 @@ from jaxbench.report.run_report import CASES, RunReport
 # others.
 DEPTH = 10**5.5
 BELOW_RIDGE = 8.0  # the x axis starts at least this factor left of the ridge, so that the memory roof's rise is visible
-_PAPER: marks.Style = dict(facecolor="white", edgecolor="none", alpha=0.75, pad=0.3)
 _MEANING = {  # by state or kind
     "hollow": notes.HOLLOW,
     "refused": notes.REFUSED,
@@ -55,7 +54,7 @@ def draw_roofline(run: RunReport) -> Figure | None:
     """Attainable FLOP/s against arithmetic intensity (FLOP per byte). Thick: the best matrix product and the best
     streaming rate measured on this machine; thin: other precisions and the caches; dashed: catalogue peaks. The
     distance of a point below the roof is its headroom."""
-    if run.card is None or not run.rows:
+    if run.machine_profile is None or not run.rows:
         return None
     if run.kind == CASES:
         spots, what = of_cases(run.rows), "kernels"
@@ -64,13 +63,14 @@ def draw_roofline(run: RunReport) -> Figure | None:
     else:
         spots, what = of_training(run.rows), "training steps on the most devices"
         dtype = dtype_of(run.rows[0].point, run.config) or "float32"
-    return under(spots, card=run.card, title=f"{run.experiment}: {what} under this machine's ceilings", dtype=dtype)
+    title = f"{run.experiment}: {what} under this machine's ceilings"
+    return under(spots, profile=run.machine_profile, title=title, dtype=dtype)
 
 
-def under(spots: Sequence[Spot], *, card: MachineProfile, title: str, dtype: str) -> Figure | None:
+def under(spots: Sequence[Spot], *, profile: MachineProfile, title: str, dtype: str) -> Figure | None:
     """Draws a panel per platform with spots of this run and a known bandwidth; None if there is no such platform.
     dtype: the number format with the thick FLOP/s ceiling."""
-    known = {p: steep for p in dict.fromkeys(s.platform for s in spots) if (steep := steep_ceilings(card, p))}
+    known = {p: steep for p in dict.fromkeys(s.platform for s in spots) if (steep := steep_ceilings(profile, p))}
     if not known:
         return None
     sheet = Sheet(len(known), heights=3.3)
@@ -80,7 +80,7 @@ def under(spots: Sequence[Spot], *, card: MachineProfile, title: str, dtype: str
     for axes, (platform, steep) in zip(sheet.panels[:, 0], known.items(), strict=True):
         where = platform if len(known) > 1 else ""
         here = [spot for spot in spots if spot.platform == platform]
-        flat = flat_ceilings(card, platform, dtype)
+        flat = flat_ceilings(profile, platform, dtype)
         inside = [spot for spot in here if spot.value.value >= _top(flat, here) / DEPTH] or here  # never an empty panel
         slopes += [(axes, text) for text in _draw_ceilings(axes, flat, steep, inside)]
         for spot in inside:
@@ -145,20 +145,20 @@ class Roof(NamedTuple):
     style: marks.Style  # of its line
 
 
-def flat_ceilings(card: MachineProfile, platform: str, main: str) -> list[Roof]:
+def flat_ceilings(profile: MachineProfile, platform: str, main: str) -> list[Roof]:
     """The FLOP/s ceilings of each precision on the largest measured number of cores. `main` is drawn heavy."""
-    peaks = [peak for peak in card["peaks"] if (peak["platform"], peak["quantity"]) == (platform, "flop_per_s")]
+    peaks = [peak for peak in profile["peaks"] if (peak["platform"], peak["quantity"]) == (platform, "flop_per_s")]
     roofs = []
     for dtype in dict.fromkeys([main, *(peak["dtype"] for peak in peaks)]):
-        measured, catalogued = (ceiling.flop.rate for ceiling in _machine_ceilings(card, platform, dtype))
+        measured, catalogued = (ceiling.flop.rate for ceiling in _machine_ceilings(profile, platform, dtype))
         roofs.append((f"{dtype} {quantities.flops(measured)}", measured, _HEAVY if dtype == main else _THIN))
         roofs.append((f"{dtype} peak {quantities.flops(catalogued)}", catalogued, _PEAK))
     return [Roof(*roof) for roof in roofs if math.isfinite(roof[1])]
 
 
-def steep_ceilings(card: MachineProfile, platform: str) -> list[Roof]:
+def steep_ceilings(profile: MachineProfile, platform: str) -> list[Roof]:
     """The bytes/s ceilings, steepest first; [] if no bandwidth is known."""
-    measured, catalogued = _machine_ceilings(card, platform, "")  # bandwidths are the same for every dtype
+    measured, catalogued = _machine_ceilings(profile, platform, "")  # bandwidths are the same for every dtype
     named = [
         ("memory", measured.memory.rate, _HEAVY),
         ("cache", measured.cache.rate, _THIN),
@@ -174,11 +174,11 @@ def steep_ceilings(card: MachineProfile, platform: str) -> list[Roof]:
     ]
 
 
-def _machine_ceilings(card: MachineProfile, platform: str, dtype: str) -> tuple[Ceilings, Ceilings]:
+def _machine_ceilings(profile: MachineProfile, platform: str, dtype: str) -> tuple[Ceilings, Ceilings]:
     """(measured ceilings, catalogued ceilings)."""
-    cores = [peak["cores"] for peak in card["peaks"] if peak["platform"] == platform]
-    measured = roofline.measured_ceilings(card, platform, max(filter(None, cores), default=0), dtype)
-    return measured, roofline.catalogued_ceilings(platform, str(card["machine"].get("device_kind", "")), dtype)
+    cores = [peak["cores"] for peak in profile["peaks"] if peak["platform"] == platform]
+    measured = roofline.measured_ceilings(profile, platform, max(filter(None, cores), default=0), dtype)
+    return measured, roofline.catalogued_ceilings(platform, str(profile["machine"].get("device_kind", "")), dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +202,7 @@ def of_cases(rows: Sequence[Row]) -> list[Spot]:
             at=(row.point.flops or 0) / (row.point.bytes_moved or 1),
             value=row.flop_per_s,
             state=marks.state(row),
-            label=names[row.point.point],
+            label=names[row.point_id],
             platform=row.point.platform,
             n=marks.n_of(row),
         )
@@ -223,7 +223,7 @@ def of_training(rows: Sequence[Row]) -> list[Spot]:
         if row.point.devices != most or (both and row.point.scaling == "weak"):
             continue
         record, use = row.point.record, row.use
-        moved = record.passport.compiler_bytes_per_step if record is not None else None
+        moved = record.compile_report.compiler_bytes_per_step if record is not None else None
         if not moved or not use.flop_per_s > 0 or not row.timing.step_s.known:
             continue
         # The ceilings are of one accelerator, and of all cores of a CPU, which its devices share.

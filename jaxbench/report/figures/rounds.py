@@ -140,16 +140,16 @@ def draw_ranks(run: RunReport) -> Figure | None:
     whole step, all processes wait in each collective for the slowest; without communication each shows its
     own speed."""
     costs = {
-        row.point.point: found.clearest.slowest_over_median.value
+        row.point_id: found.clearest.slowest_over_median.value
         for row in run.rows
         if (found := stragglers.of(row)) is not None
     }
     if not costs:
         return None
     worst = sorted(costs, key=lambda point: -costs[point])[:MOST]
-    every = [row for row in run.rows if row.point.point in costs]
-    shown = [row for row in every if row.point.point in worst]  # in the order of the page
-    lines = [_programs(row) for row in shown]
+    every = [row for row in run.rows if row.point_id in costs]
+    shown = [row for row in every if row.point_id in worst]  # in the order of the page
+    lines = [_with_local_program(row) for row in shown]
     top = max(LEAST_TOP, *(float(_grid(row).max()) for line in lines for row in line))  # one scale for all panels
     heights = [max(1.15, 0.75 + 0.16 * min(row.point.processes, 24)) for row in shown]
     sheet = Sheet(len(lines), max(map(len, lines)), heights=heights)
@@ -165,7 +165,7 @@ def draw_ranks(run: RunReport) -> Figure | None:
     return sheet.finish(f"{run.experiment}: which process is slow", _ranks_handles(top), remarks)
 
 
-def _programs(row: Row) -> list[Row]:
+def _with_local_program(row: Row) -> list[Row]:
     found = stragglers.of(row)
     return [row, row.ablations["local"]] if found is not None and found.local is not None else [row]
 
@@ -183,6 +183,7 @@ def _starts(one: Row) -> list[int]:
 
 
 def _heat(axes: Axes, one: Row, top: float) -> None:
+    """Draws the delay of each process in each round as a matrix. top: the darkest delay."""
     grid = _grid(one)
     processes, rounds = grid.shape
     # Cells are shapes and not an image, which PDF readers blur when they scale it.

@@ -34,7 +34,7 @@ from jaxbench.report.drawing.axes import (
 )
 from jaxbench.report.drawing.canvas import Sheet, plot, short
 from jaxbench.report.drawing.marks import GREY, Mark
-from jaxbench.report.drawing.shapes import Panel, bars
+from jaxbench.report.drawing.shapes import Chart, Panel, bars, on
 from jaxbench.report.drawing.shapes import rows as shapes_rows
 from jaxbench.report.run_report import RunReport, unit
 from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
@@ -59,7 +59,7 @@ class StrategyCurve(NamedTuple):
 
 
 @plot("scaling", views=("training",), order=1)
-def draw_scaling(run: RunReport) -> Figure:
+def draw_scaling(run: RunReport) -> Figure | Chart:
     """Left: examples (or tokens) per second, on a logarithmic axis. Middle: speed-up over the smallest device count;
     dashed: linear. Right: efficiency, the speed-up divided by the growth in devices. Of one device: the time of a step,
     and which shares of the device's peaks it reaches."""
@@ -90,8 +90,8 @@ def of_rows(rows: Sequence[Row], *, title: str, overlaid: tuple[str, Sequence[st
     return sheet.finish(title, handles, remarks, even=False)
 
 
-def one_device(rows: Sequence[Row], *, title: str) -> Figure:
-    """Draws the time of a step and the shares of the device's peaks, a row for each strategy and scaling."""
+def one_device(rows: Sequence[Row], *, title: str) -> Chart:
+    """The time of a step and the shares of the device's peaks, a row for each strategy and scaling."""
     strategies = {row.point.strategy for row in rows}
     shown = [row for row in rows if row.point.scaling == rows[0].point.scaling]  # of one device, all have one batch
     names = [short(row.point.strategy if len(strategies) > 1 else rows[0].point.strategy, 26) for row in shown]
@@ -110,13 +110,15 @@ def one_device(rows: Sequence[Row], *, title: str) -> Figure:
         if (share := _peak_share(row).times(100)).known
     ]
     panels = [
-        Panel(title="time per step", made=times, draw=bars(seconds_tick)),
-        Panel(title=f"{short(unit(rows))}/s", made=rates, draw=bars(si)),
+        Panel(title="time per step", layers=[on(bars, times, show=seconds_tick)]),
+        Panel(title=f"{short(unit(rows))}/s", layers=[on(bars, rates, show=si)]),
     ]
     if shares:
-        panels.append(Panel(title="share of the peak FLOP/s, %", made=shares, draw=_of_hundred, level=100))
+        of_hundred = on(zero_axis, "x", max(100.0, reach(shares)), room=1.13, max_ticks=5)
+        bars_of = [on(marks.hbars, shares), of_hundred]
+        panels.append(Panel(title="share of the peak FLOP/s, %", layers=bars_of, level=100))
     notes_of = [*notes.of_marks(shown), *dict.fromkeys(note for row in shown if (note := _peak_note(row)))]
-    return shapes_rows(title, names, panels, remarks=notes_of)
+    return shapes_rows(names, panels, title=title, remarks=notes_of)
 
 
 def _peak_share(row: Row) -> Estimate:
@@ -133,17 +135,15 @@ def _peak_note(row: Row) -> str:
     return row.use.peak if math.isfinite(row.use.mfu) else row.use.measured_note
 
 
-def _of_hundred(axes: Axes, made: Sequence[Mark]) -> None:
-    marks.hbars(axes, made)
-    zero_axis(axes, "x", max(100.0, reach(made)), room=1.13, max_ticks=5)
-
-
 def _series(rows: Sequence[Row]) -> list[StrategyCurve]:
+    """A curve for each strategy and scaling with a measured time."""
     strategies = list(dict.fromkeys(r.point.strategy for r in rows))
     every = []
     for number, (strategy, scaling) in enumerate(dict.fromkeys((r.point.strategy, r.point.scaling) for r in rows)):
         members = [r for r in rows if (r.point.strategy, r.point.scaling) == (strategy, scaling)]
         timed = sorted((r for r in members if r.timing.step_s.known), key=lambda r: r.point.devices)
+        if not timed:
+            continue  # a name in the legend would promise a line
         place = strategies.index(strategy) if len(strategies) > 1 else number  # a single one: a colour for each scaling
         base = next((r.base.devices for r in timed if r.base is not None), None)
         every.append(StrategyCurve(strategy, scaling, timed, place, base))
@@ -177,7 +177,7 @@ def _panels(
     their_counts = {int(x) for curve in behind for x in np.asarray(curve.get_xdata())}
     span = sorted(compared | their_counts)
     marks.guide(speed, span, [count / base for count in span])
-    _axes(line, group, base, prefix=f"{scaling}: " if scaling else "")
+    _label_axes(line, group, base, prefix=f"{scaling}: " if scaling else "")
     in_margin = max(span, default=1) == max(their_counts, default=0)
     if in_margin:
         marks.end_labels(speed, behind)
@@ -193,7 +193,7 @@ def _panels(
     return [] if in_margin else behind, remarks
 
 
-def _axes(line: list[Axes], group: list[StrategyCurve], base: int, *, prefix: str) -> None:
+def _label_axes(line: list[Axes], group: list[StrategyCurve], base: int, *, prefix: str) -> None:
     what = short(unit(row for curve in group for row in curve.rows))
     titles = (f"{what}/s", f"speed-up over {devices(base)}", "efficiency, %")
     for axes, title in zip(line, titles, strict=True):
@@ -240,7 +240,7 @@ def draw_hosts(run: RunReport) -> Figure | None:
     shown = dict(list(groups.items())[:HOSTS_MOST])
     every = [row for rows in shown.values() for row in rows]
     scalings = list(dict.fromkeys(row.point.scaling for row in every))
-    hosts = {row.point.point: points.hosts_of(row.point, run.manifest.get("workers", {})) for row in every}
+    hosts = {row.point_id: points.hosts_of(row.point, run.manifest.get("workers", {})) for row in every}
     hosts = hosts if max(hosts.values()) > 1 else {}  # of one host, the number of processes says more
     sheet = Sheet(len(shown), len(scalings), heights=2.2)
     for line, (name, rows) in zip(sheet.panels, shown.items(), strict=True):
@@ -268,16 +268,16 @@ def _pairs(axes: Axes, rows: Sequence[Row], hosts: Mapping[str, int]) -> None:
         best = rate.value / row.speedup.value * row.relative_devices if row.speedup.known else 0.0
         axes.bar([at - WIDE / 2], [best], width=WIDE, **IDEAL)
         marks.vbars(axes, [mark], thick=WIDE)
-        marks.write(axes, at, max(best, mark.end), _percent(row), above=True)
+        marks.write(axes, at, max(best, mark.end), _efficiency_percent(row), above=True)
         top = max(top, best, mark.end)
     axes.grid(False, axis="x")
     axes.set_xlim(-0.6, max(len(rows), 2) - 0.4)  # a single pair would fill the panel
-    axes.set_xticks(range(len(rows)), [_hosts_name(row, hosts.get(row.point.point)) for row in rows])
+    axes.set_xticks(range(len(rows)), [_hosts_name(row, hosts.get(row.point_id)) for row in rows])
     axes.tick_params(axis="x", length=0)
     zero_axis(axes, "y", top, show=si)
 
 
-def _percent(row: Row) -> str:
+def _efficiency_percent(row: Row) -> str:
     value = row.efficiency
     return f"{100 * value.value:.0f} %" if value.known and marks.state(row) in ("solid", "hollow") else ""
 

@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from jaxbench.analysis.case_comparisons import SPLIT_NAMES, CallSplit
 from jaxbench.analysis.quantities import seconds
@@ -15,10 +14,10 @@ from jaxbench.analysis.run_rows import Row
 from jaxbench.catalog import published
 from jaxbench.digits import digits
 from jaxbench.report.drawing import marks, notes, series
-from jaxbench.report.drawing.axes import entitle, log_axis, plain, seconds_tick
-from jaxbench.report.drawing.canvas import Sheet, plot, short
+from jaxbench.report.drawing.axes import seconds_tick
+from jaxbench.report.drawing.canvas import plot, short
 from jaxbench.report.drawing.marks import Mark
-from jaxbench.report.drawing.shapes import Panel, log, rows
+from jaxbench.report.drawing.shapes import Chart, Layer, Log, Panel, on, rows
 from jaxbench.report.run_report import RunReport
 from jaxbench.statistics import paired_ratio
 
@@ -29,17 +28,42 @@ MOST = 16  # implementations in the figure; more are not read
 ROOM = 24  # percent of a panel that the name of a part needs to fit inside its bar
 
 
-@plot("versus", views=("cases/versus",), order=-1)
-def draw_versus(run: RunReport) -> Figure | None:
+@plot("versus", views=("cases/versus",), order=-1, title="speed-up over NumPy, for the smallest and the largest batch")
+def draw_versus(run: RunReport) -> Chart | None:
     """Speed-up over NumPy on one core. Left: the time of a call with the smallest batch (latency). Right: rows per
     second with the largest batch (throughput). Of many implementations, XLA's alone, on the most cores and on an
     accelerator; the table has all. Below, hollow: published speed-ups of an accelerator over CPUs with the same kind of
     model, from other machines and drawn unscaled."""
     timed = [row for row in run.rows if row.point.elements and row.timing.step_s.known]
     # Python uses one core, however many it is given.
-    rows = [row for row in timed if row.point.impl != "python" or row.point.cores == 1]
-    names = series.naming(rows, ("impl", "platform", "cores"))
-    lines: dict[str, list[list[Mark]]] = {}  # by label: (marks of the smallest batch, marks of the largest)
+    measured = [row for row in timed if row.point.impl != "python" or row.point.cores == 1]
+    names = series.naming(measured, ("impl", "platform", "cores"))
+    every = _speedups(measured, names)
+    if not every:
+        return None
+    lines = _main(every, measured, names) if len(every) > MOST else every
+    sources = dict(PUBLISHED[op] for op in series.operations(measured) if op in PUBLISHED)  # only of what was measured
+    pairs = [pair for pair in published.processor_and_accelerator() if pair.job.startswith(tuple(sources))]
+    cited, theirs = [notes.cited("; ".join(sources.values()))] * bool(pairs), _theirs(pairs, first=len(lines))
+    titles = ("smallest batch: latency", "largest batch: throughput")
+    panels = [
+        Panel(
+            title=title,
+            x="speed-up over NumPy on one core",
+            layers=[on(marks.dots, [mark for line in lines.values() for mark in line[column]])],
+            axes=[Log("x", max_ticks=5, span=[0.0005, 2000.0]), on(marks.unity)],  # the same in every run
+            extra=theirs * column,
+        )
+        for column, title in enumerate(titles)
+    ]
+    labels = [*lines, *(short(f"{pair.job}, {pair.hardware}") for pair in pairs)]
+    rest = notes.rest(len(lines), len(every), "implementations")
+    return rows(labels, panels, remarks=[*notes.of_marks(measured), *rest, *cited])
+
+
+def _speedups(rows: Sequence[Row], names: Mapping[str, str]) -> dict[str, list[list[Mark]]]:
+    """By label: (marks of the smallest batch, marks of the largest batch)."""
+    lines: dict[str, list[list[Mark]]] = {}
     for style, op in enumerate(series.operations(rows)):
         of_op = [row for row in rows if row.point.op == op]
         for column, size in enumerate((min(map(series.elements, of_op)), max(map(series.elements, of_op)))):
@@ -47,35 +71,19 @@ def draw_versus(run: RunReport) -> Figure | None:
             base = next((row for row in here if row.point.impl == BASE and row.point.cores == 1), None)
             for row in here:
                 if base is not None and row is not base:
-                    label, ratio = short(f"{op}: {names[row.point.point]}"), paired_ratio.ratio(base, row)
+                    label, ratio = short(f"{op}: {names[row.point_id]}"), paired_ratio.ratio(base, row)
                     made = lines.setdefault(label, [[], []])[column]  # a label has a line even if no ratio is known
                     if ratio.known:
                         at, text = list(lines).index(label), f"{digits(ratio.value, 2)} x"
                         made.append(Mark(at=at, value=ratio, state=marks.state(row), style=style, text=text))
-    if not lines:
-        return None
-    every = len(lines)
-    if every > MOST:
-        lines = _main(lines, rows, names)
-    sources = dict(PUBLISHED[op] for op in series.operations(rows) if op in PUBLISHED)  # only of what was measured
-    pairs = [pair for pair in published.processor_and_accelerator() if pair.job.startswith(tuple(sources))]
-    sheet = Sheet(1, 2)
-    labels = [*lines, *(short(f"{pair.job}, {pair.hardware}") for pair in pairs)]
-    for column, title in enumerate(("smallest batch: latency", "largest batch: throughput")):
-        axes = sheet.panels[0, column]
-        marks.dots(axes, [mark for line in lines.values() for mark in line[column]])
-        log_axis(axes, "x", show=plain, max_ticks=5, span=[0.0005, 2000.0])  # the same in every run, to compare them
-        marks.unity(axes)
-        entitle(axes, title, x="speed-up over NumPy on one core")
-        sheet.names(axes, labels, shown=not column)
-    right, places = sheet.panels[0, 1], range(len(lines), len(labels))
-    marks.published(right, [pair.speedup for pair in pairs], list(places), shape="D", joined=False)
-    for place, pair in zip(places, pairs, strict=True):
-        marks.write(right, pair.speedup, place, f"{digits(pair.speedup, 2)} x")
-    cited = [notes.cited("; ".join(sources.values()))] if pairs else []
-    title = f"{run.experiment}: speed-up over NumPy, for the smallest and the largest batch"
-    rest = notes.rest(len(lines), every, "implementations")
-    return sheet.finish(title, [], [*notes.of_marks(rows), *rest, *cited])
+    return lines
+
+
+def _theirs(pairs: Sequence[published.PublishedSpeedup], *, first: int) -> list[Layer]:
+    """Published speed-ups, in the rows from `first` on."""
+    places, values = list(range(first, first + len(pairs))), [pair.speedup for pair in pairs]
+    written = [on(marks.write, v, at, f"{digits(v, 2)} x") for at, v in zip(places, values, strict=True)]
+    return [on(marks.published, values, places, shape="D", joined=False), *written]
 
 
 def _main(
@@ -84,7 +92,7 @@ def _main(
     """Of too many lines those of XLA on the most cores and on accelerators, moved up to the first places."""
     most = max((row.point.cores or 0 for row in rows if row.point.platform == "cpu"), default=0)
     wanted = {
-        short(f"{row.point.op}: {names[row.point.point]}")
+        short(f"{row.point.op}: {names[row.point_id]}")
         for row in rows
         if row.point.impl.startswith("jit") and (row.point.platform != "cpu" or row.point.cores == most)
     }
@@ -95,8 +103,8 @@ def _main(
     }
 
 
-@plot("call_split", views=("cases/versus",), order=1)
-def draw_call_split(run: RunReport) -> Figure | None:
+@plot("call_split", views=("cases/versus",), order=1, title="where the time of a call goes")
+def draw_call_split(run: RunReport) -> Chart | None:
     """Each bar is one XLA call with its data on the host (jit+copies), in percent of the call's time, which is written
     next to it. Transfer: sending the arguments and fetching the result. Start: the time of a nearly empty program with
     the same arguments. Work: the rest. Without copies, data stay on the device and there is no transfer. NumPy and
@@ -104,22 +112,27 @@ def draw_call_split(run: RunReport) -> Figure | None:
     if not run.splits:
         return None
     places = list(dict.fromkeys((split.op, split.where) for split in run.splits))
-    sheet = Sheet(1, 2)
-    for column, (axes, what) in enumerate(zip(sheet.panels[0], ("latency", "throughput"), strict=True)):
-        shown = [split for split in run.splits if split.largest == bool(column)]
-        for split in shown:
-            _bar(axes, places.index((split.op, split.where)), split)
+    panels = []
+    for largest, what in enumerate(("latency", "throughput")):
+        shown = [split for split in run.splits if split.largest == bool(largest)]
         sizes = sorted({split.rows for split in shown})
-        rows = " to ".join(f"{size:,}" for size in dict.fromkeys(sizes[:1] + sizes[-1:]))
-        entitle(axes, f"{rows} row{'s' * (sizes != [1])}: {what}", x="% of the time of a call")
-        axes.set_xlim(0, 128)  # bars end at 100; the rest is for the time next to them
-        axes.set_xticks([0, 25, 50, 75, 100])
-        sheet.names(axes, [short(f"{op} on {where}", 34) for op, where in places], shown=not column)
-    handles = [marks.bar_handle(style, name) for style, name in enumerate(SPLIT_NAMES)]
-    remarks = ["bars: medians"]
-    if not all(told for split in run.splits for told in split.resolved):
-        remarks += ["white, dashed: the 95 % confidence interval of that part includes 0, so it may take no time"]
-    return sheet.finish(f"{run.experiment}: where the time of a call goes", handles, remarks)
+        many = " to ".join(f"{size:,}" for size in dict.fromkeys(sizes[:1] + sizes[-1:]))
+        panel = Panel(
+            title=f"{many} row{'s' * (sizes != [1])}: {what}",
+            x="% of the time of a call",
+            layers=[on(_bar, places.index((split.op, split.where)), split) for split in shown],
+            # Bars end at 100; the rest is for the time next to them.
+            axes=[on(Axes.set_xlim, 0, 128), on(Axes.set_xticks, [0, 25, 50, 75, 100])],
+        )
+        panels.append(panel)
+    untold = not all(told for split in run.splits for told in split.resolved)
+    white = "white, dashed: the 95 % confidence interval of that part includes 0, so it may take no time"
+    return rows(
+        [short(f"{op} on {where}", 34) for op, where in places],
+        panels,
+        handles=[marks.bar_handle(style, name) for style, name in enumerate(SPLIT_NAMES)],
+        remarks=["bars: medians", *[white] * untold],
+    )
 
 
 def _bar(axes: Axes, at: int, split: CallSplit) -> None:
@@ -133,8 +146,8 @@ def _bar(axes: Axes, at: int, split: CallSplit) -> None:
     marks.write(axes, marks.stack(axes, at, list(zip(parts, styles, strict=True))), at, seconds(split.whole.value))
 
 
-@plot("ways_to_target", views=("cases/versus",), order=2)
-def draw_ways_to_target(run: RunReport) -> Figure | None:
+@plot("ways_to_target", views=("cases/versus",), order=2, title="training to a target")
+def draw_ways_to_target(run: RunReport) -> Chart | None:
     """Left: time from initialization to the target accuracy, without compilation; mean over seeds with its 95 %
     confidence interval. Right: speed-up over NumPy on one core, paired by seed."""
     if not run.ways:
@@ -148,16 +161,20 @@ def draw_ways_to_target(run: RunReport) -> Figure | None:
         if way.speedup.known:
             ratios.append(Mark(at=at, value=way.speedup, style=style, text=f"{digits(way.speedup.value, 2)} x"))
     ends = [end for mark in times for end in (mark.value.value, mark.end)]
-    time_axis = log("x", seconds_tick, max_ticks=5, span=[min(ends) / 2, 2.5 * max(ends)])
-    ratio_axis = log("x", max_ticks=5, span=[0.1, 10.0])
+    time_axis = Log("x", seconds_tick, max_ticks=5, span=[min(ends) / 2, 2.5 * max(ends)])
+    ratio_axis = Log("x", max_ticks=5, span=[0.1, 10.0])
     missed = ["small grey x: a seed did not reach the target, so the true time is longer"]
     n = f"{notes.BARS} of the mean; {notes.n_of([(way.seeds,) for way in run.ways])}"
     return rows(
-        f"{run.experiment}: training to a target",
         [short(f"{way.job.removeprefix('train_')}: {way.name}", 34) for way in run.ways],
         [
-            Panel(title="time to the target", made=times, axis=time_axis),
-            Panel(title="speed-up over NumPy on one core", made=ratios, axis=ratio_axis, level=1.0),
+            Panel(title="time to the target", layers=[on(marks.dots, times)], axes=[time_axis]),
+            Panel(
+                title="speed-up over NumPy on one core",
+                layers=[on(marks.dots, ratios)],
+                axes=[ratio_axis],
+                level=1.0,
+            ),
         ],
         remarks=[n, *missed * any(way.reached < way.seeds for way in run.ways)],
     )

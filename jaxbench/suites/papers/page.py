@@ -3,47 +3,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from jaxbench import __version__
-from jaxbench.catalog import published
-from jaxbench.command_form import as_typed
 from jaxbench.core.store import write_atomic
 from jaxbench.digits import digits
 from jaxbench.errors import UserError
-from jaxbench.features.comparison.judge import (
-    CANNOT_TELL,
-    CLAIM_VERDICTS,
-    DIVERGED,
-    FAILS,
-    HOLDS,
-    NOT_MEASURED,
-    NOT_TESTABLE,
-)
+from jaxbench.features.comparison.claims import CLAIM_VERDICTS, DIVERGED, FAILS, HOLDS, NOT_MEASURED, NOT_TESTABLE
+from jaxbench.features.comparison.judge import CANNOT_TELL
 from jaxbench.records import identity
 from jaxbench.records.reading import read_document
 from jaxbench.report import page
-from jaxbench.report.drawing import axes as axis_lib
-from jaxbench.report.drawing import canvas, marks, notes
-from jaxbench.report.drawing.axes import entitle, log_axis, si
-from jaxbench.report.drawing.canvas import Sheet
-from jaxbench.report.drawing.marks import MARKERS, Mark
 from jaxbench.report.page import Picture
 from jaxbench.report.table import FOLD, TEXT, Cell, Table, plain
 from jaxbench.suites import first_run_page as first_run
-from jaxbench.suites.papers import series as series_lib
-from jaxbench.suites.papers.paper import Evidence, NotTestable, Panel, Paper
-from jaxbench.suites.papers.series import Measured, PublishedSeries
+from jaxbench.suites.papers import figure
 
 DOCUMENT, KIND = "paper.json", "jaxbench paper"
-PAGE, FIGURES, FIGURE = "paper.html", "figures", "paper"
+PAGE = "paper.html"
 GALLERY, MARKDOWN, GALLERY_FIGURES = "gallery.html", "GALLERY.md", "figures/papers"
 TITLE = "Papers as claims"
 _KINDS = {HOLDS: "ok", FAILS: "no"}
@@ -60,7 +43,6 @@ ABOUT = (
     "95 % confidence interval of the quantity is within the claim's limit. It does not hold here if the whole interval "
     "is outside. Otherwise the runs cannot tell. Dashed and grey: published; coloured: measured here."
 )
-_MEANINGS = {"hollow": notes.HOLLOW, "refused": notes.REFUSED, "wrong": notes.WRONG}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +78,7 @@ def number(claim: Mapping[str, Any]) -> str:
 def command_of(document: Mapping[str, Any]) -> str:
     """The command that measures the paper again."""
     preset = "" if document["preset"] == "auto" else f" --preset={document['preset']}"
-    return as_typed(f"jaxbench paper {document['id']}{preset}")
+    return f"jaxbench paper {document['id']}{preset}"
 
 
 def write(folder: Path, document: Mapping[str, Any]) -> None:
@@ -115,8 +97,9 @@ def render(heading: str, entries: Sequence[PaperEntry], papers: Sequence[Mapping
 
 def entry(folder: Path, document: Mapping[str, Any]) -> PaperEntry:
     """What the page says of one paper. folder: which holds its figure."""
-    svg = folder / FIGURES / f"{FIGURE}.svg"
-    pictures = [Picture(name=f"paper-{document['id']}", svg=svg.read_bytes())] if svg.is_file() else []
+    wide, narrow = (folder / figure.FOLDER / name for name in (f"{figure.NAME}.svg", figure.PHONE))
+    drawn = [file.read_bytes() if file.is_file() else b"" for file in (wide, narrow)]
+    pictures = [Picture(name=f"paper-{document['id']}", svg=drawn[0], narrow=drawn[1])] if drawn[0] else []
     return PaperEntry(
         id=document["id"],
         heading=document["title"],
@@ -181,22 +164,44 @@ def gallery(folder: Path, console: Console, docs: Path | None = None) -> None:
     docs = docs or folder  # never the tracked docs unless asked: results/ belongs to this machine
     (docs / GALLERY_FIGURES).mkdir(parents=True, exist_ok=True)
     for file, paper in zip(files, papers, strict=True):
-        drawn = file.parent / FIGURES / f"{FIGURE}.png"
-        if drawn.is_file():
-            write_atomic(docs / GALLERY_FIGURES / f"{_name(paper)}.png", drawn.read_bytes())
-    write_atomic(docs / MARKDOWN, "\n".join(markdown(papers)) + "\n")
+        for suffix in ("png", "json"):  # the picture, and the numbers that draw it again
+            made = file.parent / figure.FOLDER / f"{figure.NAME}.{suffix}"
+            if made.is_file():
+                write_atomic(docs / GALLERY_FIGURES / f"{_name(paper)}.{suffix}", made.read_bytes())
+    text, target = markdown(papers), docs / MARKDOWN
+    if target.is_file():  # papers that this machine has not run keep what the documentation says of them
+        text = merged(text, target.read_text(encoding="utf-8"))
+    write_atomic(target, text)
     console.print(f"For a documentation: {docs / MARKDOWN}", highlight=False, soft_wrap=True)
 
 
-def markdown(papers: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The lines of GALLERY.md."""
+def merged(new: str, old: str) -> str:
+    """GALLERY.md with the papers of both texts, sorted by name. A paper of both is that of the new text."""
+    tables, sections = dict[str, str](), dict[str, str]()
+    for text in (old, new):
+        head, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
+        sections.update({part.partition(":")[0]: part.strip() for part in parts})
+        tables.update({line.split(" | ")[0].removeprefix("| "): line for line in _rows(head)})
+    head = re.split(r"^## ", new, flags=re.MULTILINE)[0].replace("\n".join(_rows(new)), "{rows}")
+    head = head.replace("{rows}", "\n".join(tables[name] for name in sorted(tables)))
+    return head + "\n\n".join(f"## {sections[name]}" for name in sorted(sections)) + "\n"
+
+
+def _rows(text: str) -> list[str]:
+    """The rows of the overview, which is the first table of a GALLERY.md."""
+    lines = text.partition("\n## ")[0].splitlines()
+    return [line for line in lines if line.startswith("| ")][2:]  # below its heading and its rule
+
+
+def markdown(papers: Sequence[Mapping[str, Any]]) -> str:
+    """GALLERY.md."""
     lines = [
         f"# {TITLE}",
         "",
         ABOUT,
         "Made by `make gallery`; docs/metrics/suites.md defines the verdicts.",
         "",
-        *overview(papers).markdown(_escaped),
+        *overview(papers).markdown(_escape_pipes),
         "",
     ]
     for paper in papers:
@@ -204,99 +209,14 @@ def markdown(papers: Sequence[Mapping[str, Any]]) -> list[str]:
         lines += [f"![{paper['title']}]({GALLERY_FIGURES}/{_name(paper)}.png)", ""]
         where = f", on {machine(paper)}" if paper["machine"] else ""
         lines += [f"`{command_of(paper)}`{where}: {counts(paper['claims'])}.", ""]
-        lines += [*claims(paper["claims"]).markdown(_escaped), ""]
-    return lines[:-1]  # without the empty line after the last table
+        lines += [*claims(paper["claims"]).markdown(_escape_pipes), ""]
+    return "\n".join(lines[:-1]) + "\n"  # without the empty line after the last table
 
 
 def _name(paper: Mapping[str, Any]) -> str:
+    """The paper's id, with the preset if it is not the default."""
     return str(paper["id"]) if paper["preset"] == "auto" else f"{paper['id']}-{paper['preset']}"
 
 
-def _escaped(text: str) -> str:
+def _escape_pipes(text: str) -> str:
     return text.replace("|", "\\|")  # it would end a cell of a Markdown table
-
-
-def write_figure(paper: Paper, runs: Evidence) -> None:
-    """Draws the figure into the folder of the paper."""
-    canvas.write(canvas.render(lambda: draw_figure(paper, runs)), runs.folder / FIGURES, FIGURE)
-
-
-def draw_figure(paper: Paper, runs: Evidence) -> Figure:
-    """One panel for each of the paper's, side by side. A panel without measurements says why."""
-    sheet = Sheet(1, len(paper.panels), heights=2.4)
-    legend = _Legend()
-    seen: list[Mark] = []
-    remarks: list[str] = []
-    for axes, panel in zip(sheet.panels[0], paper.panels, strict=True):
-        for call in panel.published:
-            for series in series_lib.make(call):
-                legend.draw(axes, panel, series)
-        # All series of a panel are made before one is drawn: half a panel would look complete.
-        try:
-            for series in [each for call in panel.measured for each in series_lib.make(call, runs)]:
-                legend.draw(axes, panel, series)
-                if isinstance(series, Measured):
-                    seen += series.marks
-                    states = {mark.state for mark in series.marks}
-                    remarks += [series.crosses or meaning for state, meaning in _MEANINGS.items() if state in states]
-        except NotTestable as reason:
-            remarks.append(f"{panel.title}: nothing measured here. {reason}")
-        _axes(axes, panel)
-    remarks = list(dict.fromkeys(remarks))
-    sources = dict.fromkeys(published.read(table).project for table in paper.tables)
-    remarks += [notes.cited("; ".join(sources))] if sources else []
-    if any(handle.get_linestyle() == "--" and handle.get_marker() == "None" for handle in legend.handles.values()):
-        remarks.append("dashed, without marks: formulas")
-    bars = [mark.n for mark in seen if mark.drawn.has_interval and mark.n]
-    # Marks count rounds and processes, or seeds: each kind of n has its own range.
-    groups = [[n for n in bars if len(n) == parts] for parts in sorted({len(n) for n in bars})]
-    remarks += [f"{notes.BARS}; {' or '.join(map(notes.n_of, groups))} per mark"] if bars else []
-    # The title names what is measured, and never what the paper claims: the table below the figure answers that.
-    return sheet.finish(paper.title, list(legend.handles.values()), remarks)
-
-
-class _Legend:
-    """The series of a figure: a label has one style in all panels, and no other label has it."""
-
-    def __init__(self) -> None:
-        self.handles: dict[str, Any] = {}
-        self._places: dict[tuple[str, type], int] = {}
-
-    def draw(self, axes: Axes, panel: Panel, series: PublishedSeries | Measured) -> None:
-        """Measured series solid; published ones with their marks; formulas as dashed lines."""
-        kind = type(series)
-        if isinstance(series, Measured) and not series.marks:
-            return
-        # Measured and published series count separately: each kind has its own colours and marks.
-        place = self._places.setdefault((series.label, kind), sum(each == kind for _, each in self._places))
-        if isinstance(series, Measured):
-            marks.line(axes, series.marks, place=place, between="none" if panel.names else "-")
-            self.handles[series.label] = marks.handle(place, series.label.replace("here", "measured"))
-        elif series.formula:
-            drawn = marks.guide(axes, series.x, series.y, label=series.label, number=place)
-            self.handles.setdefault(series.label, drawn)
-        else:
-            # Two points are a line that a paper states, such as 90 % up to 256 GPUs, and not two measurements.
-            shape = MARKERS[place % len(MARKERS)] if len(series.x) > 2 or panel.names else ""
-            joined = not panel.names
-            drawn = marks.published(axes, series.x, series.y, shape=shape, joined=joined, label=series.label)
-            self.handles.setdefault(series.label, drawn)
-
-
-def _axes(axes: Axes, panel: Panel) -> None:
-    entitle(axes, panel.title, x=panel.x, y=panel.y)
-    if panel.names:
-        axes.set_xticks(range(len(panel.names)), panel.names)
-        axes.set_xlim(-0.5, len(panel.names) - 0.5)
-    if "x" in panel.log:
-        log_axis(axes, "x", show=_tick, base=panel.base)
-    if "y" in panel.log:
-        relative = panel.y.startswith(("speed-up", "relative to"))  # ticks as of a count of devices
-        log_axis(axes, "y", show=_tick, base=2 if relative else 10)
-    elif panel.top:
-        axes.set_ylim(0, max(panel.top, 1.05 * axes.dataLim.y1))  # from 0, so that heights can be compared
-
-
-def _tick(value: float) -> str:
-    """Counts and batches as they are, larger numbers with a unit."""
-    return axis_lib.plain(value) if value < 1e5 else si(value)

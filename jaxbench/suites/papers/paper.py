@@ -20,7 +20,7 @@ from jaxbench.analysis.arms import ArmGroup
 from jaxbench.analysis.run_rows import Row
 from jaxbench.core.store import MANIFEST
 from jaxbench.errors import UserError, did_you_mean
-from jaxbench.features.comparison import judge
+from jaxbench.features.comparison import claims
 from jaxbench.features.time_to_target.analysis import LEAST_BATCHES, fit_knee
 from jaxbench.features.training.trainings import TARGETS, Trained, read_trained
 from jaxbench.records.manifest import Manifest
@@ -154,7 +154,7 @@ def load(id: str) -> Paper:
 class NotTestable(Exception):
     """Why a claim has no number here, as a sentence. verdict: of `judge`, in place of one on the number."""
 
-    def __init__(self, why: str, verdict: str = judge.NOT_TESTABLE) -> None:
+    def __init__(self, why: str, verdict: str = claims.NOT_TESTABLE) -> None:
         super().__init__(why)
         self.verdict = verdict
 
@@ -173,7 +173,7 @@ class Evidence:
         # Without paper.json the files alone decide.
         about = self._runs.get(name, {"outcome": DONE if there else ASKED})
         if why := _UNFINISHED.get(about["outcome"]):
-            raise NotTestable(f"The run '{name}' {why}: the same command continues with it.", judge.NOT_MEASURED)
+            raise NotTestable(f"The run '{name}' {why}: the same command continues with it.", claims.NOT_MEASURED)
         if not there:
             raise NotTestable(f"The run '{run}' has no records. {about['said']}".strip())
         return self.folder / run
@@ -186,10 +186,10 @@ class Evidence:
         """A run that sweeps levers. Raises NotTestable without one, UserError if it is damaged."""
         return self._find(run, ARMS)
 
-    def place(self, run: str) -> ArmGroup:
-        """The first place of a run that sweeps levers. Raises NotTestable without one, UserError if it is damaged."""
-        for place in self.levers(run).groups:
-            return place
+    def group(self, run: str) -> ArmGroup:
+        """The first group of arms of a run that sweeps levers. Raises NotTestable without one, and UserError."""
+        for group in self.levers(run).groups:
+            return group
         raise NotTestable(f"The run '{run}' has no points yet.")
 
     def cases(self, run: str) -> RunReport:
@@ -201,6 +201,7 @@ class Evidence:
         return self._find(run, DECODE)
 
     def _find(self, run: str, kind: str) -> RunReport:
+        """The report of a run of this paper. Raises NotTestable if it is of another kind."""
         if run not in self._read:  # several claims and curves read the same run
             self._read[run] = build.find(self.path(run))
         report = self._read[run]
@@ -223,9 +224,9 @@ def most_devices(rows: Iterable[Row]) -> Row:
     return max(good, key=lambda r: r.point.devices)
 
 
-def arm_of(place: ArmGroup, label: str, *, quotable: bool = False) -> Row:
-    """An arm of a place by its label, measured and correct. Raises NotTestable without one. quotable: a speed, too."""
-    for arm in place.arms:
+def arm_of(group: ArmGroup, label: str, *, quotable: bool = False) -> Row:
+    """An arm of a group by its label, measured and correct. Raises NotTestable without one. quotable: a speed, too."""
+    for arm in group.arms:
         if arm.label == label and (arm.quotable if quotable else arm.usable):
             return arm
     what = ", failed its checks or is no honest speed here" if quotable else ", or failed its checks"

@@ -12,10 +12,11 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
-from jaxbench.analysis import scaling_laws, waterfall
+from jaxbench.analysis import loss_sentences, scaling_laws, waterfall
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.run_rows import Row
-from jaxbench.features.comparison.judge import DIVERGED
+from jaxbench.features.comparison.claims import DIVERGED
+from jaxbench.features.comparison.judge import CANNOT_TELL
 from jaxbench.features.comparison.ratio import of_seeds
 from jaxbench.levers import SCHEDULE
 from jaxbench.report.figures import memory
@@ -91,7 +92,13 @@ def law(runs: Evidence, run: str, name: str) -> Reading:
 @_in_claims
 def hidden(runs: Evidence, run: str) -> Reading:
     """The share of the collectives' time in which the devices also compute, on the most devices."""
-    falls = [fall for fall in runs.training(run).waterfalls if fall.hidden.known]
+    training = runs.training(run)
+    falls = [fall for fall in training.waterfalls if fall.hidden.known]
+    if not falls and training.withheld:
+        raise NotTestable(loss_sentences.withheld(training.withheld)[0], CANNOT_TELL)
+    alone = [row.ablations["communication"].timing.rounds for row in training.rows if "communication" in row.ablations]
+    if not falls and any(alone):
+        raise NotTestable(f"Communication alone has {max(alone)} rounds, too few for an interval.", CANNOT_TELL)
     if not falls:
         raise NotTestable("No communication was measured alone, which needs two devices that share no core.")
     fall = max(falls, key=lambda fall: fall.point.devices)
@@ -142,36 +149,36 @@ def generation_speedup(runs: Evidence, run: str) -> Reading:
 @_in_claims
 def step_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """The step time of an arm over that of another, from the rounds that both share."""
-    above, below = (arm_of(runs.place(run), name, quotable=True) for name in (top, bottom))
+    above, below = (arm_of(runs.group(run), name, quotable=True) for name in (top, bottom))
     return paired_ratio.ratio(above, below), {"devices": above.point.devices}
 
 
 @_in_claims
 def speed_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """The examples per second of an arm over those of another, from the rounds that both share."""
-    place = runs.place(run)
-    above, below = (arm_of(place, name, quotable=True) for name in (top, bottom))
-    return place.speedup(above, below), {"devices": place.devices}
+    group = runs.group(run)
+    above, below = (arm_of(group, name, quotable=True) for name in (top, bottom))
+    return group.speedup(above, below), {"devices": group.devices}
 
 
 @_in_claims
 def sent_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """The bytes sent per device and step by an arm over those of another."""
-    place = runs.place(run)
-    records = [arm_of(place, name).point.record for name in (top, bottom)]
-    above, below = (sum(c.wire_bytes for c in r.passport.collectives) for r in records if r is not None)
-    return exact(above / below), {"devices": place.devices}
+    group = runs.group(run)
+    records = [arm_of(group, name).point.record for name in (top, bottom)]
+    above, below = (sum(c.wire_bytes for c in r.compile_report.collectives) for r in records if r is not None)
+    return exact(above / below), {"devices": group.devices}
 
 
 @_in_claims
 def gradient_share(runs: Evidence, run: str, part: str, whole: str) -> Reading:
     """The gradient bytes of an arm over those of another, on two devices."""
-    places = [place for place in runs.levers(run).groups if place.devices == 2]
-    if not places:
+    groups = [group for group in runs.levers(run).groups if group.devices == 2]
+    if not groups:
         raise NotTestable(f"The run '{run}' has no step on two devices.")
-    arms: list[Row] = [arm_of(places[0], label) for label in (whole, part)]
+    arms: list[Row] = [arm_of(groups[0], label) for label in (whole, part)]
     # Expected bytes, which the collectives of the compiled step were checked against.
-    total, some = (arm.point.record.passport.expected_gradient_bytes for arm in arms if arm.point.record)
+    total, some = (arm.point.record.compile_report.expected_gradient_bytes for arm in arms if arm.point.record)
     return exact((some or 0) / (total or math.nan)), {}
 
 
@@ -247,7 +254,7 @@ def volume_ratio(runs: Evidence, run: str, top: str, bottom: str) -> Reading:
     """Bytes sent per device and step by a strategy over those of another, scalars left out."""
     sent = {
         # Without scalars (no elements), such as the loss, which every strategy sends.
-        row.point.strategy: sum(c.wire_bytes for c in row.point.record.passport.collectives if c.elements)
+        row.point.strategy: sum(c.wire_bytes for c in row.point.record.compile_report.collectives if c.elements)
         for row in runs.training(run).rows
         if not row.wrong and row.point.record
     }
@@ -267,7 +274,7 @@ def _tensor_sums(runs: Evidence, depth: int) -> int:
     """Arrays that the compiled step of a depth sums over two devices, scalars left out."""
     for row in runs.training(f"depth{depth}").rows:
         if row.point.devices == 2 and row.point.strategy == "tensor" and not row.wrong and row.point.record:
-            sums = [c for c in row.point.record.passport.collectives if c.kind == "all-reduce"]
+            sums = [c for c in row.point.record.compile_report.collectives if c.kind == "all-reduce"]
             return sum(c.count - c.scalars for c in sums)
     raise NotTestable(f"The step of {depth} blocks on two devices was not compiled and checked.")
 
@@ -288,11 +295,11 @@ def roof_share(runs: Evidence, run: str) -> Reading:
 
 def all_reduce_fit(runs: Evidence, run: str) -> AlphaBetaFit:
     """The line of time over size on the most devices. Raises NotTestable without one."""
-    lines = [f for f in runs.cases(run).lines if f.place.op == "all_reduce" and not f.place.oversubscribed]
-    good = [fit for fit in lines if not fit.why_not and fit.place.devices > 1]
+    lines = [f for f in runs.cases(run).lines if f.point.op == "all_reduce" and not f.point.oversubscribed]
+    good = [fit for fit in lines if not fit.why_not and fit.point.devices > 1]
     if not good:
         raise NotTestable("No all-reduce on two devices that share no core has a line of time over size.")
-    return max(good, key=lambda fit: fit.place.devices)
+    return max(good, key=lambda fit: fit.point.devices)
 
 
 @_in_claims
@@ -330,8 +337,8 @@ def difference(a: np.ndarray, b: np.ndarray) -> Estimate:
 
 def accuracies(runs: Evidence, precision: str) -> np.ndarray:
     """(seeds,) the share of test images that each training of the precision gets right. Raises NotTestable."""
-    places = [runs.place(f"seed{seed}") for seed in SEEDS]
-    values = np.array([arm_of(place, precision).point.outcome("final_accuracy") for place in places])
+    groups = [runs.group(f"seed{seed}") for seed in SEEDS]
+    values = np.array([arm_of(group, precision).point.outcome("final_accuracy") for group in groups])
     if not np.isfinite(values).all():
         raise NotTestable(f"The trainings in {precision} ended without an accuracy.")
     return values

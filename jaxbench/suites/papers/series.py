@@ -115,7 +115,7 @@ def tokens(runs: Evidence, label: str, run: str) -> Series:
     """Tokens per second of one device over the batch."""
     rows = [row for row in runs.generation(run).rows if row.point.devices == 1 and row.usable]
     value = "tokens_per_s_device"
-    made = marks.of(rows, lambda row: row.point.global_batch, lambda row: row.explained[value])
+    made = marks.of(rows, lambda row: row.point.global_batch, lambda row: row.derived[value])
     return Measured(label=label, marks=made)
 
 
@@ -142,8 +142,8 @@ def memory_growth(runs: Evidence, run: str, policies: list[str]) -> list[Series]
 @_in_panels
 def by_arm(runs: Evidence, label: str, run: str, arms: list[str], value: str) -> Series:
     """A number of several arms at the places 0, 1, ..: `ms` or `rate` of a step, or `extra` time in %."""
-    place = runs.place(run)
-    chosen = [arm_of(place, name) for name in arms]
+    group = runs.group(run)
+    chosen = [arm_of(group, name) for name in arms]
     values = {
         "ms": lambda arm: arm.timing.step_s.times(1e3),
         "rate": lambda arm: arm.timing.step_s.under(arm.point.examples),
@@ -162,7 +162,7 @@ def pipeline_throughput(runs: Evidence, run: str, stages: list[int]) -> list[Ser
     step_s = base.timing.step_s.value
     return by(
         rows,
-        _stages,
+        _stages_label,
         [f"K = {count}" for count in stages],
         lambda some: marks.of(
             some, lambda r: waterfall.micro_batches(r.point), lambda r: r.timing.step_s.under(step_s)
@@ -176,7 +176,7 @@ def pipeline_idle(runs: Evidence, run: str, stages: list[int]) -> list[Series]:
     rows = sorted(readers.pipelines(runs, run), key=lambda row: waterfall.micro_batches(row.point))
     return by(
         rows,
-        _stages,
+        _stages_label,
         [f"K = {count}" for count in stages],
         lambda some: [
             Mark(at=waterfall.micro_batches(row.point), value=exact(100 * readers.idle(row))) for row in some
@@ -206,16 +206,16 @@ def by(
     return [Measured(label=f"{name} here", marks=made([row for row in rows if key(row) == name])) for name in names]
 
 
-def _stages(row: Row) -> str:
+def _stages_label(row: Row) -> str:
     return f"K = {waterfall.stages(row.point)}"
 
 
 @_in_panels
 def all_reduce_times(runs: Evidence, label: str, run: str) -> Series:
     """µs of the all-reduces that `readers.all_reduce_fit` fits, over payload bytes."""
-    place = readers.all_reduce_fit(runs, run).place
+    point = readers.all_reduce_fit(runs, run).point
     names = ("op", "devices", "axis", "mesh", "dtype")
-    rows = [r for r in runs.cases(run).rows if all(getattr(r.point, name) == getattr(place, name) for name in names)]
+    rows = [r for r in runs.cases(run).rows if all(getattr(r.point, name) == getattr(point, name) for name in names)]
     made = marks.of(rows, lambda r: float(r.point.payload_bytes or 0), lambda r: r.timing.step_s.times(1e6))
     return Measured(label=label, marks=made)
 

@@ -19,10 +19,11 @@ from jaxbench import discovery
 from jaxbench.core.store import lock_folder, write_json
 from jaxbench.errors import UserError
 from jaxbench.features.cards.card import redact
-from jaxbench.features.comparison.judge import CANNOT_TELL, FAILS, HOLDS, NOT_TESTABLE, decide_claim, why_undecided
+from jaxbench.features.comparison.claims import FAILS, HOLDS, NOT_TESTABLE, decide_claim, why_undecided
+from jaxbench.features.comparison.judge import CANNOT_TELL
 from jaxbench.suites import command
 from jaxbench.suites.command import ASKED, DONE, SKIPPED, Document, Launch
-from jaxbench.suites.papers import page, readers
+from jaxbench.suites.papers import figure, page, readers
 from jaxbench.suites.papers import paper as library
 from jaxbench.suites.papers.paper import Claim, Evidence, NotTestable, Paper
 from jaxbench.sweep.progress import format_s, heartbeat
@@ -128,7 +129,7 @@ def write(paper: Paper, folder: Path, document: Document) -> None:
     """Judges the claims, and writes paper.json, the figure and the page."""
     runs = Evidence(folder, document["runs"])
     judge(document, paper, runs)
-    page.write_figure(paper, runs)  # before the page, which holds it
+    figure.write(paper, runs)  # before the page, which holds it
     page.write(folder, document)
 
 

@@ -270,6 +270,7 @@ def _needed(call: Run, avals: Mapping[str, ArrayTree], inputs: ArrayTree, stream
 
 
 def _trace(call: Run, avals: Mapping[str, ArrayTree], inputs: ArrayTree, streams: Iterable[str]) -> None:
+    """Traces a call by shapes, to see what it needs."""
     rngs = dict.fromkeys(streams, KEY)
     jax.eval_shape(lambda *given: call(*given, training=True), avals, inputs, rngs)
 

@@ -167,12 +167,12 @@ def from_functions(init: Callable[[jax.Array], Any], apply: Callable[..., Any]) 
             "from_functions: apply takes (params, x), (params, x, key) or (params, model_state, x, key), and yours "
             f"takes ({', '.join(positional)})."
         )
-    stateful, draws = len(positional) == 4, len(positional) > 2
+    stateful, is_random = len(positional) == 4, len(positional) > 2
 
     def run(params: ArrayTree, model_state: ArrayTree, x: ArrayTree, key: jax.Array | None, training: bool) -> Result:
         variables = (params, model_state) if stateful else (params,)
         # By name, because a `train` may stand before it in the signature.
-        key_argument = {positional[-1]: required(key)} if draws else {}
+        key_argument = {positional[-1]: required(key)} if is_random else {}
         y = apply(*variables, x, **key_argument, **mode(takes, training=training))
         return y if stateful else (y, model_state)
 
@@ -242,7 +242,7 @@ def _parts(eqx: Any, model: Any) -> tuple[Any, Any, Any]:
     return *eqx.partition(arrays, lambda leaf: jnp.issubdtype(leaf.dtype, jnp.inexact)), static
 
 
-def _path(path: jax.tree_util.KeyPath) -> list[str]:
+def _path_names(path: jax.tree_util.KeyPath) -> list[str]:
     return [jax.tree_util.keystr((part,), simple=True) for part in path]
 
 
@@ -250,7 +250,7 @@ def _by_path(tree: object) -> ArrayTree:
     """The arrays of a model as nested dictionaries: {"layers": {"0": {"weight": ...}}}."""
     nested: dict[str, Any] = {}
     for path, leaf in jax.tree.leaves_with_path(tree):
-        at, *names = nested, *_path(path)
+        at, *names = nested, *_path_names(path)
         for name in names[:-1]:
             at = at.setdefault(name, {})
         at[names[-1]] = leaf
@@ -262,7 +262,7 @@ def _filled(abstract: T, nested: ArrayTree) -> T:
 
     def found(path: jax.tree_util.KeyPath, _: object) -> ArrayTree:
         at = nested
-        for name in _path(path):
+        for name in _path_names(path):
             at = entries(at)[name]
         return at
 

@@ -63,7 +63,7 @@ def load(path: str, *, seed: int, size: Size = (28, 28), channels: int = 1, clas
     if not path:
         gray = _digits(seed=seed, size=size, classes=classes)
     elif where.is_dir():
-        train, test = (_idx_split(where, part, size=size, classes=classes) for part in ("train", "t10k"))
+        train, test = (_idx_split(where, split, size=size, classes=classes) for split in ("train", "t10k"))
         gray = Dataset(train, test, where.resolve().name)
     elif where.is_file() and where.suffix == ".npz":
         gray = _npz(where, size=size, classes=classes)
@@ -130,9 +130,9 @@ def _split_by_class(label: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarra
     return shuffled[~in_test[shuffled]], shuffled[in_test[shuffled]]
 
 
-def _idx_split(folder: Path, part: str, *, size: Size, classes: int) -> Arrays:
+def _idx_split(folder: Path, split: str, *, size: Size, classes: int) -> Arrays:
     """One split of MNIST's files: ``{train,t10k}-{images-idx3,labels-idx1}-ubyte``, also with '.idx', also '.gz'."""
-    image_path, label_path = (_idx_path(folder, part, kind, d) for kind, d in (("images", 3), ("labels", 1)))
+    image_path, label_path = (_idx_path(folder, split, kind, d) for kind, d in (("images", 3), ("labels", 1)))
     image, label = _read_idx(image_path, dims=3), _read_idx(label_path, dims=1)
     if image.shape[1:] != size:
         found = "x".join(map(str, image.shape[1:]))
@@ -140,11 +140,11 @@ def _idx_split(folder: Path, part: str, *, size: Size, classes: int) -> Arrays:
     return _bundle(image, label, classes=classes, where=f"{image_path} with {label_path.name}")
 
 
-def _idx_path(folder: Path, part: str, kind: str, dims: int) -> Path:
-    names = [f"{part}-{kind}{dot}idx{dims}-ubyte{gz}" for dot in "-." for gz in ("", ".gz")]
+def _idx_path(folder: Path, split: str, kind: str, dims: int) -> Path:
+    names = [f"{split}-{kind}{dot}idx{dims}-ubyte{gz}" for dot in "-." for gz in ("", ".gz")]
     present = [folder / name for name in names if (folder / name).is_file()]
     if not present:
-        raise UserError(f"'{folder}' has no {kind} of the {part} split: it must hold {names[0]} or {names[1]}.")
+        raise UserError(f"'{folder}' has no {kind} of the {split} split: it must hold {names[0]} or {names[1]}.")
     return present[0]
 
 
@@ -224,17 +224,17 @@ def _npz(path: Path, *, size: Size, classes: int) -> Dataset:
     return Dataset(train, _npz_split(path, x_test, y_test, "test", size, classes), path.stem)
 
 
-def _npz_split(path: Path, x: np.ndarray, y: np.ndarray, part: str, size: Size, classes: int) -> Arrays:
-    where = f"{path}: x_{part} with y_{part}"
+def _npz_split(path: Path, x: np.ndarray, y: np.ndarray, split: str, size: Size, classes: int) -> Arrays:
+    where = f"{path}: x_{split} with y_{split}"
     if x.dtype != np.uint8 and x.dtype.kind != "f":
-        raise UserError(f"{path}: x_{part} is {x.dtype}: legal are uint8 (0 to 255) and floats (0 to 1).")
+        raise UserError(f"{path}: x_{split} is {x.dtype}: legal are uint8 (0 to 255) and floats (0 to 1).")
     if x.shape[1:3] != size or x.shape[3:] not in ((), (1,)):
-        raise UserError(f"{path}: x_{part} has shape {x.shape}: the model takes (N, {size[0]}, {size[1]}).")
+        raise UserError(f"{path}: x_{split} has shape {x.shape}: the model takes (N, {size[0]}, {size[1]}).")
     if y.dtype.kind not in "iu" or y.ndim != 1:
-        raise UserError(f"{path}: y_{part} is {y.dtype} of shape {y.shape}: legal are integers of shape (N,).")
+        raise UserError(f"{path}: y_{split} is {y.dtype} of shape {y.shape}: legal are integers of shape (N,).")
     # Pixels from 0 to 255 as floats would train, and badly. NaN fails both comparisons, so it is caught too.
     if x.dtype.kind == "f" and x.size and not (x.min() >= 0 and x.max() <= 1):
-        raise UserError(f"{path}: x_{part} has values from {x.min():g} to {x.max():g}: floats must be 0 to 1.")
+        raise UserError(f"{path}: x_{split} has values from {x.min():g} to {x.max():g}: floats must be 0 to 1.")
     return _bundle(x.reshape(-1, *size), y, classes=classes, where=where)
 
 
@@ -257,6 +257,7 @@ def load_captioned(path: str, *, seed: int, size: int, length: int) -> Dataset:
 
 
 def _captions(label: np.ndarray, length: int, *entropy: int) -> np.ndarray:
+    """(examples, length): a caption of each digit as bytes, in a drawn wording."""
     # Drawn wordings: with ten fixed captions the text tower would have only ten inputs to learn.
     phrase, case, numeral = words(3 * len(label), *entropy).reshape(3, -1)
     out = np.zeros((len(label), length), np.int32)

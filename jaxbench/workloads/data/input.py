@@ -279,11 +279,11 @@ class Pipeline:
     def batch(self, number: int) -> Example:
         """The batch with this number. Exceptions of decoding pass through."""
         # `map` keeps the order, so the batch does not depend on which thread is faster.
-        parts = self._pool.map(functools.partial(self._decode, number * self._size), self._parts)
+        parts = self._pool.map(functools.partial(self._decode_part, number * self._size), self._parts)
         examples = [example for part in parts for example in part]
         return {name: np.stack([example[name] for example in examples]) for name in examples[0]}
 
-    def _decode(self, start: int, part: np.ndarray) -> list[Example]:
+    def _decode_part(self, start: int, part: np.ndarray) -> list[Example]:
         return [self._examples[start + int(index)] for index in part]
 
     def close(self) -> None:

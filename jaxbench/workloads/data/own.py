@@ -40,7 +40,7 @@ def read(workload: TrainWorkload, *, seed: int) -> Dataset:
 
     Raises UserError for illegal data, and for any exception of the user's own function.
     """
-    with discovery.explaining():
+    with discovery.naming_lines():
         data = workload.data() if callable(workload.data) else workload.data
         # A Dataset has both as mappings; other objects may have methods of these names.
         splits = (getattr(data, part, None) for part in ("train", "test"))
@@ -257,4 +257,5 @@ def _storage(array: Any) -> Any:
 
 
 def _json(path: Path, key: str) -> Any:
+    """One entry of a file of a Hugging Face dataset. Raises UserError."""
     return reading.read_json(path, lambda value: value[key], f"it is not that of a Hugging Face dataset: {SAVE}.")

@@ -124,6 +124,7 @@ def load_labelled(path: str, *, seed: int, length: int, classes: int) -> Dataset
 
 
 def _bundle(pairs: Labelled, length: int) -> dict[str, np.ndarray]:
+    """Texts as padded rows of bytes, with their labels."""
     tokens = np.zeros((len(pairs), length), np.int32)
     for row, (text, _) in zip(tokens, pairs, strict=True):
         row[: len(text)] = np.frombuffer(text[:length], np.uint8)  # a longer text is cut, by both slices
@@ -149,6 +150,7 @@ def _split(pairs: Labelled, seed: int, path: str) -> tuple[Labelled, Labelled]:
 
 
 def _csv(source: Path) -> list[tuple[bytes, str]]:
+    """(text, label) of each row of a CSV file. Raises UserError."""
     (content,) = read_files([source], source)
     found = []
     for line, row in csv_table(source, content, ("label", "text"), "its first line must name text and label."):
@@ -222,6 +224,7 @@ def _mark(node: ast.AST, kind: dict[int, str | None]) -> None:
 
 
 def _span(node: ast.AST) -> range:
+    """The lines of a syntax node."""
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)  # type: ignore[attr-defined]
 
 
@@ -281,6 +284,7 @@ def draw_weights(real_NT: np.ndarray, key: jax.Array, batch: int) -> jax.Array:
 
 
 def _folder(folder: Path, path: str) -> list[bytes]:
+    """The texts of all files in a person's folder. Raises UserError."""
     if not folder.is_dir():
         problem = "is not a folder" if folder.exists() else "does not exist"
         raise UserError(
@@ -292,12 +296,12 @@ def _folder(folder: Path, path: str) -> list[bytes]:
     return read_files(paths, path)
 
 
-def _cut(files: Sequence[bytes], context: int, part: str, name: str) -> dict[str, np.ndarray]:
+def _cut(files: Sequence[bytes], context: int, split: str, name: str) -> dict[str, np.ndarray]:
     """All files concatenated and cut into rows that overlap by one byte, without the remainder."""
     text = np.frombuffer(b"".join(files), np.uint8)
     count = (len(text) - 1) // context
     if count < 1:
-        raise UserError(f"the {part} files of '{name}' hold {len(text)} bytes: at least {context + 1} are needed.")
+        raise UserError(f"the {split} files of '{name}' hold {len(text)} bytes: at least {context + 1} are needed.")
     starts = np.arange(count)[:, None] * context  # the last byte of a row is the first input of the next
     return {"tokens": text[starts + np.arange(context + 1)].astype(np.int32)}
 
@@ -307,7 +311,7 @@ def documents(file: bytes) -> list[bytes]:
     return [document for document in BLANK_LINE.split(file) if len(document) > 1]
 
 
-def _rows(files: Sequence[bytes], context: int, part: str, name: str, *, pad: str) -> dict[str, np.ndarray]:
+def _rows(files: Sequence[bytes], context: int, split: str, name: str, *, pad: str) -> dict[str, np.ndarray]:
     """All documents in rows of context + 1 bytes."""
     rows: list[list[bytes]] = []  # the pieces of documents in each row
     free = 0  # bytes left in the last row
@@ -320,7 +324,7 @@ def _rows(files: Sequence[bytes], context: int, part: str, name: str, *, pad: st
             rows[-1].append(piece)
             free -= len(piece)
     if not rows:
-        raise UserError(f"the {part} files of '{name}' hold no document of two bytes or more.")
+        raise UserError(f"the {split} files of '{name}' hold no document of two bytes or more.")
     tokens, real = np.zeros((len(rows), context + 1), np.int32), np.zeros((len(rows), context), np.int32)
     for i, pieces in enumerate(rows):
         text = b"".join(pieces)

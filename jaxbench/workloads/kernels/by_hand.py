@@ -181,6 +181,7 @@ def python_mlp(*arguments: np.ndarray) -> Callable[[], tuple[np.ndarray, ...]]:
 
 
 def _turned(rows: Matrix) -> Matrix:
+    """The transposed matrix."""
     return [list(column) for column in zip(*rows, strict=True)]
 
 

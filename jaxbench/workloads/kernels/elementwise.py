@@ -211,6 +211,7 @@ Do = Callable[..., jax.Array]  # (operation, operands ...) -> its result
 
 
 def _chain(do: Do, x: jax.Array) -> jax.Array:
+    """Eight operations that read and write one array: without fusion, each passes over memory."""
     x = do(jnp.multiply, x, 1.5)
     x = do(jnp.add, x, 0.5)
     x = do(jnp.maximum, x, -1.0)
@@ -226,6 +227,7 @@ def _chain_answer(x: np.ndarray) -> np.ndarray:
 
 
 def _block(do: Do, x: jax.Array, bias: jax.Array) -> jax.Array:
+    """Bias, GELU and softmax, one operation at a time."""
     x = do(jnp.add, x, bias)
     inner = do(jnp.multiply, x, x)
     inner = do(jnp.multiply, inner, x)
@@ -327,6 +329,7 @@ def _with_barriers(function: Callable[..., jax.Array], *operands: jax.Array | fl
 
 
 def _compiled(function: Callable[..., jax.Array], impl: str) -> Callable[..., jax.Array]:
+    """The kernel with or without barriers between its operations."""
     # "fused" is behind a fence too, or XLA would fuse the kernel with the step around it.
     do = _with_barriers if impl == "barriers" else direct
     return fenced(lambda *arrays: function(do, *arrays))

@@ -25,6 +25,7 @@ from jaxbench.workloads.cases import Array, KernelWorkload, epsilon, itemsize
 
 IMPLS = ("jit", "numpy", "numpy-untiled", "numpy-tiled", "jit-untiled", "jit-tiled")
 DTYPES = ("float32", "bfloat16", "float16", "float64", "int8", "float8_e4m3fn", "float8_e5m2")
+SHAPES = ("square", "tall", "batched")
 RESULT = {"int8": "int32", "float8_e4m3fn": "bfloat16", "float8_e5m2": "bfloat16"}  # other formats: their own
 
 BLOCK = 128  # side of a tile: three of them are 192 KiB in float32
@@ -69,17 +70,16 @@ class Shape:
         return (*lead, self.m, self.k), (*lead, self.k, self.n), (*lead, self.m, self.n)
 
 
-# By the side s of the square product with as many FLOPs; the small matrices have side s / 4.
-SHAPES: dict[str, Callable[[int], Shape]] = {
-    "square": lambda s: Shape(s, s, s),
-    # Both have 64 times the work of a product of side s / 4: as one long product, and as 64 small ones.
-    "tall": lambda s: Shape(64 * _quarter(s), _quarter(s), _quarter(s)),
-    "batched": lambda s: Shape(_quarter(s), _quarter(s), _quarter(s), batch=64),
-}
+def shape(name: str, side: int) -> Shape:
+    """A shape with as many FLOPs as the square product of this side. name: one of SHAPES.
 
-
-def _quarter(side: int) -> int:
-    return max(1, side // 4)
+    "tall" and "batched" have 64 times the work of a product of a quarter of the side: as one long product, and as 64
+    small ones.
+    """
+    small = max(1, side // 4)
+    if name == "tall":
+        return Shape(64 * small, small, small)
+    return Shape(small, small, small, batch=64) if name == "batched" else Shape(side, side, side)
 
 
 def search(sides: tuple[int, ...] = ()) -> tuple[Shape, ...]:
@@ -103,6 +103,8 @@ def cases(shape: Shape, dtype: str, impls: tuple[str, ...] = IMPLS) -> Iterator[
     a, b, c = shape.arrays()
     result = RESULT.get(dtype, dtype)
     sizes = itemsize(dtype) * (math.prod(a) + math.prod(b)), itemsize(result) * math.prod(c)
+    compiled = {"jit": _product, "jit-untiled": _by_rows, "jit-tiled": _by_blocks}
+    host = {"numpy": _numpy, "numpy-untiled": _numpy_by_rows, "numpy-tiled": _numpy_by_blocks}
     for impl in impls:
         if not _supports(impl, shape, dtype):
             continue
@@ -116,16 +118,17 @@ def cases(shape: Shape, dtype: str, impls: tuple[str, ...] = IMPLS) -> Iterator[
             flops=shape.operations,
             bytes_moved=float(sum(sizes)),
             arguments=(Array(a, dtype), Array(b, dtype)),
-            function=partial(_JAX[impl], result=result) if impl in _JAX else None,
-            prepare=_HOST[impl] if impl in _HOST else None,
+            function=partial(compiled[impl], result=result) if impl in compiled else None,
+            prepare=host.get(impl),
             wrong=partial(wrong_rows, tolerance=tolerance),
-            host=impl in _HOST,
+            host=impl in host,
             cpu_only=impl.endswith("tiled"),
             result_bytes=sizes[1],
         )
 
 
 def _supports(impl: str, shape: Shape, dtype: str) -> bool:
+    """Whether an implementation computes this shape and format."""
     if impl.endswith("tiled"):
         return dtype == "float32" and shape.square and shape.m in TILED_SIDES
     return impl == "jit" or dtype in ("float32", "float64")
@@ -178,10 +181,12 @@ def _by_blocks(a: jax.Array, b: jax.Array, *, result: str) -> jax.Array:
 
 
 def _cut(matrix: jax.Array, row: jax.Array, column: jax.Array) -> jax.Array:
+    """The block of a matrix that starts at (row, column)."""
     return jax.lax.dynamic_slice(matrix, (row, column), (BLOCK, BLOCK))
 
 
 def _numpy(a: np.ndarray, b: np.ndarray) -> Callable[[], np.ndarray]:
+    """NumPy's product into a preallocated result."""
     out = np.empty((*a.shape[:-1], b.shape[-1]), a.dtype)
     return lambda: np.matmul(a, b, out=out)
 
@@ -217,7 +222,3 @@ def _numpy_by_blocks(a: np.ndarray, b: np.ndarray) -> Callable[[], np.ndarray]:
         return out
 
     return tiled
-
-
-_JAX: dict[str, Callable[..., jax.Array]] = {"jit": _product, "jit-untiled": _by_rows, "jit-tiled": _by_blocks}
-_HOST = {"numpy": _numpy, "numpy-untiled": _numpy_by_rows, "numpy-tiled": _numpy_by_blocks}

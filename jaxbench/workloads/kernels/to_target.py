@@ -67,6 +67,7 @@ def _digits(*shape: int) -> tuple[np.ndarray, ...]:
 
 @functools.cache
 def _texts() -> tuple[np.ndarray, ...]:
+    """Training and test split of the labelled texts, each as (tokens, labels)."""
     splits = text.load_labelled("", seed=0, length=versus.LENGTH, classes=versus.KINDS)
     return tuple(part[name] for part in (splits.train, splits.test) for name in ("tokens", "label"))
 
@@ -144,7 +145,7 @@ def _arguments(recipe: Recipe, seed: int) -> tuple[Array, ...]:
     counts = (recipe.rows, recipe.rows, EVALUATED, EVALUATED)
     shapes = [(count, *(inputs.shape[1:] if not index % 2 else ())) for index, count in enumerate(counts)]
     known = [
-        Array(shape, "int32" if index % 2 else inputs.dtype, draw=functools.partial(_part, recipe, index))
+        Array(shape, "int32" if index % 2 else inputs.dtype, draw=functools.partial(_part_of_data, recipe, index))
         for index, shape in enumerate(shapes)
     ]
     batches = Array((STEPS, recipe.batch), "int32", draw=functools.partial(_batches, seed, recipe.rows))
@@ -157,7 +158,7 @@ def _first(seed: int, index: int, scale: float, _: np.random.Generator, shape: t
     return (scale if len(shape) > 1 else 0.01) * np.random.default_rng([seed, index]).standard_normal(shape)
 
 
-def _part(recipe: Recipe, index: int, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+def _part_of_data(recipe: Recipe, index: int, _: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return recipe.data()[index][: shape[0]]
 
 
@@ -209,6 +210,7 @@ def _programs(op: str) -> tuple[jax.stages.Wrapped, jax.stages.Wrapped]:
 
 
 def _compiled(op: str, *arrays: jax.Array) -> Callable[[], np.ndarray]:
+    """A training from the first parameters to the target accuracy."""
     recipe = RECIPES[op]
     first, (x, label, test, answers, batches) = arrays[: recipe.parameters], arrays[recipe.parameters :]
     update, accuracy = _programs(op)

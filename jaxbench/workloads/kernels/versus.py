@@ -58,14 +58,17 @@ class Routine:
 
 
 def _of(classes: int, *shape: int) -> Array:
+    """An array of drawn class numbers."""
     return Array(shape, "int32", draw=lambda random, shape: random.integers(0, classes, shape))
 
 
 def _weights(inputs: int, outputs: int) -> Array:
+    """A weight matrix with the scale that keeps the size of activations."""
     return Array((inputs, outputs), scale=inputs**-0.5)
 
 
 def _loss(logits: jax.Array, label: jax.Array) -> jax.Array:
+    """The mean cross-entropy."""
     return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), label[:, None], axis=1))
 
 

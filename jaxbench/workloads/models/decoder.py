@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -24,11 +24,13 @@ from jaxbench.core.trees import ArrayTree
 from jaxbench.errors import Unsupported
 from jaxbench.workloads.models.gpt import Dimensions
 
+T = TypeVar("T")
 INT8_LARGEST, FP8_LARGEST = 127.0, 448.0
 # Queries and keys are this much larger than unit variance, so that attention selects few places. With small random
 # weights it would average all of them, and a wrong place in the cache would hardly change the logits.
 SHARPNESS = 2.0
 EPSILON = 1e-5  # of the norms, as in models.gpt
+PAGE, PAGES_AT_ONCE = 128, 4  # at most: places of a page, and pages that the paged kernel reads together
 DTYPES: dict[str, DTypeLike] = {
     "float32": jnp.float32,
     "bfloat16": jnp.bfloat16,
@@ -100,9 +102,10 @@ class Form:
 
     Attributes:
       dtype: of the activations. cache: the format of the cache.
-      layout: "heads": one array (L, B, K, S, H). "positions": one array (L, B, S, K, H). "split": an array
-        (B, K, S, H) for each layer.
-      attention: "xla" or "cudnn": `jax.nn.dot_product_attention`; "pallas": a kernel of `jax.experimental.pallas.ops`.
+      layout: "heads": one array (L, B, K, S, H). "positions": one array (L, B, S, K, H). An array for each layer:
+        (B, K, S, H) for "split", (K, B, S, H) for "pages".
+      attention: "xla" or "cudnn": `jax.nn.dot_product_attention`; "pallas" or, on TPUs, "paged": a kernel of
+        `jax.experimental.pallas.ops`.
       axis: the mesh axis of tensor parallelism; None: the device has the whole model.
       communicate: False: partial sums are not summed. attend: False: the cache is neither read nor written.
       between: False: products alone, without norms, activations and the residual stream.
@@ -116,6 +119,16 @@ class Form:
     communicate: bool = True
     attend: bool = True
     between: bool = True
+
+    @property
+    def per_layer(self) -> bool:
+        """Whether the cache has an array for each layer, so that a kernel reads a layer without a copy."""
+        return self.layout in ("split", "pages")
+
+    def ordered(self, batch: T, heads: T, places: T) -> tuple[T, T, T]:
+        """The leading axes of a layer of the cache in the order of its layout."""
+        orders = {"positions": (batch, places, heads), "pages": (heads, batch, places)}
+        return orders.get(self.layout, (batch, heads, places))
 
 
 def noise(seed: jax.Array, shape: tuple[int, ...], deviation: float) -> jax.Array:
@@ -238,10 +251,9 @@ def summed(x: jax.Array, form: Form) -> jax.Array:
 
 def empty_cache(shape: Dimensions, form: Form, batch: int, places: int, *, kv_heads: int) -> Cache:
     """A cache of zeros for `batch` requests. kv_heads: on one device."""
-    per_layer = (batch, places, kv_heads) if form.layout == "positions" else (batch, kv_heads, places)
-    split = form.layout == "split"
-    sizes = per_layer if split else (shape.layers, *per_layer)
-    count = shape.layers if split else 1
+    of_layer = form.ordered(batch, kv_heads, places)
+    sizes = of_layer if form.per_layer else (shape.layers, *of_layer)
+    count = shape.layers if form.per_layer else 1
     values = tuple(jnp.zeros((*sizes, shape.head), DTYPES[form.cache]) for _ in range(count))
     scales = tuple(jnp.ones(sizes, jnp.float32) for _ in range(count)) if form.cache == "int8" else ()
     return Cache(values, values, scales, scales)
@@ -249,14 +261,16 @@ def empty_cache(shape: Dimensions, form: Form, batch: int, places: int, *, kv_he
 
 def written(cache: Cache, number: int, position: jax.Array, k: jax.Array, v: jax.Array, form: Form) -> Cache:
     """The cache with keys and values (B, T, K, H) of layer `number` from `position` on."""
-    if form.layout != "positions":
+    if form.layout == "pages":
+        k, v = (jnp.transpose(x, (2, 0, 1, 3)) for x in (k, v))
+    elif form.layout != "positions":
         k, v = jnp.swapaxes(k, 1, 2), jnp.swapaxes(v, 1, 2)
-    axis = 1 if form.layout == "positions" else 2  # of the positions, in (B, ...)
+    axis = 1 if form.layout == "positions" else 2  # of the positions, in a layer
 
     def put(arrays: tuple[jax.Array, ...], x: jax.Array) -> tuple[jax.Array, ...]:
         start = [jnp.int32(0)] * x.ndim
         start[axis] = position.astype(jnp.int32)
-        if form.layout == "split":
+        if form.per_layer:
             changed = jax.lax.dynamic_update_slice(arrays[number], x.astype(arrays[number].dtype), start)
             return (*arrays[:number], changed, *arrays[number + 1 :])
         (whole,) = arrays
@@ -274,11 +288,12 @@ def layer_of(cache: Cache, number: int, form: Form) -> tuple[jax.Array, jax.Arra
     """Keys and values of a layer, (B, S, K, H), in the format of the activations."""
 
     def get(arrays: tuple[jax.Array, ...], scales: tuple[jax.Array, ...]) -> jax.Array:
-        split = form.layout == "split"
-        x = arrays[number] if split else arrays[0][number]
+        x = arrays[number] if form.per_layer else arrays[0][number]
         x = x.astype(form.dtype)
         if scales:
-            x = x * (scales[number] if split else scales[0][number])[..., None].astype(form.dtype)
+            x = x * (scales[number] if form.per_layer else scales[0][number])[..., None].astype(form.dtype)
+        if form.layout == "pages":
+            return jnp.transpose(x, (1, 2, 0, 3))
         return x if form.layout == "positions" else jnp.swapaxes(x, 1, 2)
 
     return get(cache.k, cache.k_scale), get(cache.v, cache.v_scale)
@@ -287,6 +302,19 @@ def layer_of(cache: Cache, number: int, form: Form) -> tuple[jax.Array, jax.Arra
 def attended(q: jax.Array, k: jax.Array, v: jax.Array, places: jax.Array, form: Form) -> jax.Array:
     """The attention of one query for each request, (B, 1, N, H), to the first `places` of (B, S, K, H)."""
     lengths = jnp.full(q.shape[:1], places, jnp.int32)
+    if form.attention == "paged":
+        from jax.experimental.pallas.ops.tpu.paged_attention import paged_attention  # only TPUs have it
+
+        batch, total, heads, width = k.shape
+        page = math.gcd(total, PAGE)
+        count = total // page
+        # XLA drops these transpositions together with those of `layer_of`.
+        k, v = (jnp.transpose(x, (2, 0, 1, 3)).reshape(heads, batch * count, page, width) for x in (k, v))
+        numbers = jnp.arange(batch * count, dtype=jnp.int32).reshape(batch, count)
+        at_once = math.gcd(count, PAGES_AT_ONCE)
+        scaled = q[:, 0] * (1 / math.sqrt(width))  # the kernel does not scale
+        paged: jax.Array = paged_attention(scaled, k, v, lengths, numbers, pages_per_compute_block=at_once)
+        return paged[:, None].astype(q.dtype)
     if form.attention == "pallas":
         from jax.experimental.pallas.ops.gpu import decode_attention  # only GPUs have it
 

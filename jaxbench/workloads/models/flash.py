@@ -141,6 +141,7 @@ def untyped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _tpu(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array, *, masked: bool = True) -> jax.Array:
+    """Attention with the splash kernel, one call for each example."""
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
 
@@ -163,10 +164,12 @@ def triton_kernel() -> Any:
 
 
 def _cuda(block: int, q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array) -> jax.Array:
+    """`_triton` for arrays with heads before positions, which is how the TPU's kernel takes them."""
     return _swapped(_triton(block, *map(_swapped, (q_BNTH, k_BNTH, v_BNTH))))
 
 
 def _triton(block: int, q_BTNH: jax.Array, k_BTNH: jax.Array, v_BTNH: jax.Array, *, masked: bool = True) -> jax.Array:
+    """Attention with the Triton kernel."""
     triton = triton_kernel()
     sizes = triton.BlockSizes(*[block] * 6)
     return triton.mha(q_BTNH, k_BTNH, v_BTNH, None, sm_scale=1.0, causal=masked, block_sizes=sizes)

@@ -38,9 +38,11 @@ from jaxbench.workloads import sharding_context
 from jaxbench.workloads.adapters import from_nnx
 from jaxbench.workloads.flops import dense
 from jaxbench.workloads.fusion_fence import materialized_gradient
-from jaxbench.workloads.losses import score
-from jaxbench.workloads.models.attention import KERNELS, causal, run_blocks
-from jaxbench.workloads.models.sharded_layers import Vocabulary, column, columns, row
+from jaxbench.workloads.losses import PerPosition, score
+from jaxbench.workloads.models import sharded_layers
+from jaxbench.workloads.models.attention import KERNELS, causal
+from jaxbench.workloads.models.blocks import run_blocks
+from jaxbench.workloads.models.sharded_layers import Vocabulary, column, columns, row, score_bytes
 
 EXPANSION = 4  # hidden width of a block's perceptron, in widths
 
@@ -305,10 +307,10 @@ class Block(nnx.Module):
 
 
 class GPT(nnx.Module):
-    """Token numbers (B, T), T at most the context, to logits (B, T, V)."""
+    """Token numbers (B, T), T at most the context, to logits (B, T, V), or to what `Vocabulary.scored` has for them."""
 
     def __init__(self, config: ConfigDict, rngs: nnx.Rngs, *, remat: str = "none"):
-        """config: what `dimensions` reads. remat: as `attention.run_blocks` takes it."""
+        """config: what `dimensions` reads. remat: as `blocks.run_blocks` takes it."""
         sizes = dimensions(config)
         normal = jax.random.normal
         words = 0.02 * normal(rngs.params(), (sizes.vocab, sizes.width))
@@ -319,11 +321,13 @@ class GPT(nnx.Module):
         self.blocks = nnx.List(Block(sizes, kernel(config), rngs) for _ in range(sizes.layers))
         self.norm = norm(sizes, rngs)
         self.remat, self.words = remat, sizes.vocab
+        self.deterministic = False  # `eval()` sets it
 
-    def __call__(self, tokens_BT: jax.Array) -> jax.Array:
+    def __call__(self, tokens_BT: jax.Array) -> jax.Array | PerPosition:
         embedding = Vocabulary(self.tokens[...], tokens_BT, self.words)
         x_BTD = embedded(embedding, self.positions[...], tokens_BT.shape[1])
-        return embedding.scores(self.norm(run_blocks(self.blocks, x_BTD, self.remat)))
+        x_BTD = self.norm(run_blocks(self.blocks, x_BTD, self.remat))
+        return embedding.scored(x_BTD, recompute=self.remat != "none" and not self.deterministic)
 
 
 def embedded(embedding: Vocabulary, positions_TD: jax.Array, local_positions: int) -> jax.Array:
@@ -434,17 +438,21 @@ def _tensor(shape: Dimensions, share: DeviceShare, positions_held: int, *, recom
     products = 1 if shape.experts else 2  # of a block that end in a sum: attention, and the perceptron
     # Recomputed forward passes repeat their sums, if the compiler does not reuse the first.
     loss, more = backward * 4 * positions_held, backward * recomputed * products * blocks
+    # Of a block of scores that is computed again, the largest score and the sum of exponentials are exchanged again.
+    large = score_bytes(positions_held, shape.rows // share.over("tensor")) > sharded_layers.WHOLE_BYTES
+    again = backward * (recomputed and large) * 2 * positions_held
     sums = len(share.passes) * (products * blocks + 1)
     if not share.sequence:
-        return {"all-reduce": (sums * act + loss, (sums + more) * act + loss)}
+        return {"all-reduce": (sums * act + loss, (sums + more) * act + loss + again)}
     norm, bias = (1, 0) if shape.rms else (2, 1)  # vectors of a normalisation, and of a product that is split by rows
     vectors = shape.layers * 2 * (norm + bias) + norm
-    partly = (vectors + shape.context // share.over("context")) * shape.width
+    # A pipeline sums them itself, once a step and not in each pass of its blocks.
+    partly = 0 if share.blocks else (vectors + shape.context // share.over("context")) * shape.width
     size = share.over("tensor")
     return {
         "all-gather": (sums * act, (sums + more) * act),
         "reduce-scatter": (sums * act // size, (sums + more) * act // size),
-        "all-reduce": (loss + partly, loss + partly),
+        "all-reduce": (loss + partly, loss + partly + again),
     }
 
 
@@ -467,7 +475,7 @@ def pipeline_stages(config: ConfigDict, remat: str, weights: str | None = None) 
     def last(params: PyTree, x: jax.Array, batch: Batch, key: jax.Array) -> tuple[Any, Metrics]:
         del key
         tokens = sharding_context.own_positions(batch["tokens"][:, :-1])
-        logits = Vocabulary(params["tokens"], tokens, sizes.vocab).scores(last_norm.apply(params["norm"], {}, x)[0])
-        return score(logits, batch, weights=weights)
+        embedding, x = Vocabulary(params["tokens"], tokens, sizes.vocab), last_norm.apply(params["norm"], {}, x)[0]
+        return score(embedding.scored(x, recompute=remat != "none"), batch, weights=weights)
 
     return Stages(first=first, block=middle, last=last, remat=remat)

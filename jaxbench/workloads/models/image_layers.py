@@ -145,6 +145,7 @@ _rewritten.defvjp(_rewritten_forward, _rewritten_backward)
 
 
 def _plain(x: jax.Array, kernel: jax.Array) -> jax.Array:
+    """The convolution as one operation."""
     sides = [(side // 2, side // 2) for side in kernel.shape[:2]]
     return jax.lax.conv_general_dilated(x, kernel, (1, 1), sides, dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
@@ -269,6 +270,7 @@ class BatchNorm(nnx.Module):
         running.set_value(self.momentum * running[...] + (1 - self.momentum) * jax.lax.stop_gradient(value))
 
     def _normalized(self, x: jax.Array, mean: jax.Array, variance: jax.Array) -> jax.Array:
+        """The input normalised in float32, in the format of the input."""
         slope = jax.lax.rsqrt(variance + self.epsilon) * self.scale[...].astype(jnp.float32)
         y = (x.astype(jnp.float32) - mean) * slope + self.bias[...].astype(jnp.float32)
         return y.astype(x.dtype)

@@ -32,7 +32,8 @@ from jaxbench.errors import UserError, did_you_mean
 from jaxbench.workloads.adapters import from_nnx
 from jaxbench.workloads.flops import conv2d, dense, training
 from jaxbench.workloads.losses import classification, evaluation, prediction
-from jaxbench.workloads.models import attention, sharded_layers
+from jaxbench.workloads.models import sharded_layers
+from jaxbench.workloads.models.blocks import run_blocks
 from jaxbench.workloads.models.image_layers import BatchNorm, average_to, conv, max_pool, out_side
 from jaxbench.workloads.optimizers import make_optimizer, tolerance
 
@@ -55,17 +56,6 @@ class Layer(NamedTuple):
 
 
 Layers = tuple[Layer, ...]
-ALEXNET = (
-    Layer(1, 3, kernel=11, stride=4, padding=2),
-    Layer(3, 3, kernel=5, padding=2),
-    Layer(6),
-    Layer(4),
-    Layer(4, 3),
-)
-VGG16 = (
-    *(Layer(1), Layer(1, 2), Layer(2), Layer(2, 2)),
-    *(layer for multiple in (4, 8, 8) for layer in (Layer(multiple), Layer(multiple), Layer(multiple, 2))),
-)
 
 
 class ConvNet(nnx.Module):
@@ -160,7 +150,7 @@ def image_classifier(
 class ResNet(nnx.Module):
     """`config`: size, classes, stem, width (channels of the stem), block, blocks (by stage: "2,2,2,2"), statistics.
 
-    Each stage after the first halves the image and doubles the channels. remat: see `attention.run_blocks`.
+    Each stage after the first halves the image and doubles the channels. remat: see `blocks.run_blocks`.
     """
 
     def __init__(self, config: ConfigDict, remat: str, rngs: nnx.Rngs):
@@ -188,7 +178,7 @@ class ResNet(nnx.Module):
             x_BHWC = nnx.relu(self.norm(x_BHWC))
         if self.pooled:
             x_BHWC = max_pool(x_BHWC, 3, padding=1)
-        x_BHWC = attention.run_blocks(self.blocks, x_BHWC, self.remat)
+        x_BHWC = run_blocks(self.blocks, x_BHWC, self.remat)
         if self.preactivation:
             x_BHWC = nnx.relu(self.norm(x_BHWC))
         return self.logits(jnp.mean(x_BHWC, axis=(1, 2)))
@@ -300,7 +290,7 @@ def _block_convolutions(block: str, inputs: int, width: int, stride: int) -> lis
 
 
 class ViT(nnx.Module):
-    """`config`: size, patch, classes, width, depth, heads. remat: see `attention.run_blocks`."""
+    """`config`: size, patch, classes, width, depth, heads. remat: see `blocks.run_blocks`."""
 
     def __init__(self, config: ConfigDict, remat: str, rngs: nnx.Rngs):
         _check_vit(config)
@@ -321,7 +311,7 @@ class ViT(nnx.Module):
         # Not broadcast_to: a sum with a slice of the batch inherits the sharding of the batch.
         class_B1D = jnp.zeros_like(x_BTD[:, :1]) + self.class_token[...].astype(x_BTD.dtype)
         x_BTD = jnp.concatenate([class_B1D, x_BTD], axis=1) + self.positions[...].astype(x_BTD.dtype)
-        x_BTD = self.norm(attention.run_blocks(self.blocks, x_BTD, self.remat))
+        x_BTD = self.norm(run_blocks(self.blocks, x_BTD, self.remat))
         return self.logits(x_BTD[:, 0])
 
 
@@ -340,6 +330,7 @@ class TransformerBlock(nnx.Module):
         return x_BTD + self.back(jax.nn.gelu(self.hidden(self.norm2(x_BTD)), approximate=True))
 
     def _attention(self, x_BTD: jax.Array) -> jax.Array:
+        """Attention over all tokens of an image."""
         batch, count, width = x_BTD.shape
         qkv = self.qkv(x_BTD).reshape(batch, count, 3, self.heads, width // self.heads)
         q_BTNK, k_BSNK, v_BSNK = qkv[:, :, 0], qkv[:, :, 1], qkv[:, :, 2]

@@ -62,6 +62,8 @@ def _states(inputs_TPBG: jax.Array, bias_P1G: jax.Array, kernel_PHG: jax.Array) 
 
 
 def _forward(inputs_TPBG: jax.Array, bias_P1G: jax.Array, kernel_PHG: jax.Array) -> tuple[jax.Array, Residuals]:
+    """The states of all time steps, and what the backward pass needs."""
+
     # The gates are stored too: a backward pass that computes them again would repeat the loop's products.
     def step(
         carry: tuple[jax.Array, jax.Array], inputs_PBG: jax.Array
@@ -80,6 +82,7 @@ def _forward(inputs_TPBG: jax.Array, bias_P1G: jax.Array, kernel_PHG: jax.Array)
 
 
 def _backward(residuals: Residuals, d_states_TPBH: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Gradients of the inputs, the bias and the kernel, in a loop backwards in time."""
     states_TPBH, cells_TPBH, gates, kernel_PHG = residuals
     transposed_PGH = jnp.swapaxes(kernel_PHG, 1, 2)  # once, outside the loop
 

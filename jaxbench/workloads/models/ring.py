@@ -108,6 +108,7 @@ def _parts(q: jax.Array, kernels: bool) -> dict[bool, PartKernel]:
 
 
 def _part(shape: tuple[int, ...], masked: bool, kernels: bool) -> PartKernel:
+    """The kernels of one part of the ring: fused where a platform has them."""
     plain = PartKernel(untyped(partial(_forward, masked)), untyped(partial(_backward, masked)))
     if not kernels:
         return plain
@@ -233,6 +234,7 @@ def _joined(blocks: jax.Array) -> jax.Array:
 
 
 def _scores(q: jax.Array, k: jax.Array, masked: bool) -> jax.Array:
+    """Products of queries and keys in float32, with later positions at -inf if masked."""
     scores = jnp.einsum("bnth,bnsh->bnts", q, k).astype(jnp.float32)
     return jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, -jnp.inf) if masked else scores
 

@@ -24,7 +24,9 @@ device.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +36,12 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxbench.core.workload import CollectiveBounds, DeviceShare, Partition
 from jaxbench.errors import UserError, present
 from jaxbench.workloads import sharding_context
+from jaxbench.workloads.losses import PerPosition, in_blocks
+
+# Scores above this are computed in blocks: with their gradient, they would take a large part of a device's memory.
+# Below, the additional product costs more time than the memory is worth.
+WHOLE_BYTES = 10e9
+BLOCK_BYTES = 2**31  # of a block: some thousand positions, enough for a product at full rate
 
 
 def split(x: jax.Array) -> jax.Array:
@@ -99,6 +107,7 @@ def columns(layers: Sequence[nnx.Linear | nnx.LinearGeneral], x_BTD: jax.Array) 
 
 
 def _product(layer: nnx.Linear | nnx.LinearGeneral, x_BTD: jax.Array) -> jax.Array:
+    """The layer's product with its bias."""
     kernel, outputs = layer.kernel[...], layer.kernel.shape[1:]
     # Examples and positions form one axis, so the gradient of the kernel sums over one axis. XLA's CPU compiler does
     # this product almost three times as fast as a product over two axes.
@@ -155,20 +164,47 @@ class Vocabulary:
 
         In a split table the score of padding is so low that it does not count in a softmax.
         """
+        return self._scores(_whole(x_BTD), self._table)
+
+    def scored(self, x_BTD: jax.Array, *, recompute: bool) -> jax.Array | PerPosition:
+        """`scores`, or a function that computes the loss in blocks of positions and never has all scores in memory.
+
+        recompute: whether the backward pass may compute scores again. Blocks need it, and begin where a device's
+        scores would take more than `WHOLE_BYTES` in float32.
+        """
+        x_BTD = _whole(x_BTD)
+        examples, positions = x_BTD.shape[0] // sharding_context.current().parts, x_BTD.shape[1]
+        size = score_bytes(examples * positions, self._table.shape[-2])
+        if not recompute or size <= WHOLE_BYTES:
+            return self._scores(x_BTD, self._table)
+        least = min(math.ceil(size / BLOCK_BYTES), positions)  # blocks of one position, if there are many examples
+        count = next(n for n in range(least, positions + 1) if positions % n == 0)
+        # In float32 outside of the loop, so that the sum of its gradient over blocks is float32 too.
+        return partial(in_blocks, self._scores, self._table.astype(jnp.float32), x_BTD, count)
+
+    def _scores(self, x_BTD: jax.Array, table: jax.Array) -> jax.Array:
+        """`scores` with the table as an argument, so that a loop over blocks can differentiate it."""
+        table = table.astype(x_BTD.dtype)
         if self._axis is None:
-            if self._table.shape[0] == 1:
-                scores = x_BTD @ self._table[0].T
+            if table.shape[0] == 1:
+                scores = x_BTD @ table[0].T
             else:
-                scores = join(jax.vmap(lambda x, table: x @ table.T)(split(x_BTD), self._table))
+                scores = join(jax.vmap(lambda x, table: x @ table.T)(split(x_BTD), table))
             return scores if self._words in (None, scores.shape[-1]) else scores[..., : self._words]
-        scores, local_rows = _whole(x_BTD) @ self._table.T, self._table.shape[0]
+        scores, local_rows = x_BTD @ table.T, table.shape[0]
         if self._words in (None, local_rows * jax.lax.axis_size(self._axis)):
             return scores
         number = jax.lax.axis_index(self._axis) * local_rows + jnp.arange(local_rows)
         return jnp.where(number < self._words, scores, jnp.finfo(scores.dtype).min)
 
 
+def score_bytes(positions: int, rows: int) -> int:
+    """The bytes of a device's float32 scores of all its positions. rows: of the table, on the device."""
+    return 4 * positions * rows
+
+
 def _whole(x_BTD: jax.Array) -> jax.Array:
+    """All positions, gathered from the devices of the tensor axis if these share them."""
     context = sharding_context.current()
     if context.tensor is None or not context.sequence:
         return x_BTD
@@ -176,6 +212,7 @@ def _whole(x_BTD: jax.Array) -> jax.Array:
 
 
 def _summed(x_BTD: jax.Array) -> jax.Array:
+    """The sum over the tensor axis; of each device's positions if these are shared."""
     context = sharding_context.current()
     axis = present(context.tensor)
     if context.sequence:

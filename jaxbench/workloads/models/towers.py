@@ -50,6 +50,7 @@ class Towers(nnx.Module):
 
 
 def _tower(layers: nnx.List, x: jax.Array) -> jax.Array:
+    """An embedding of length 1 for each example."""
     x = x.reshape(x.shape[0], -1)
     for layer in layers[:-1]:
         x = nnx.relu(layer(x))

@@ -69,7 +69,7 @@ def update(
 
     def of_tree(key: jax.Array, tree: trees.State, own: dict[str, jax.Array]) -> trees.State:
         drawn_NC = jax.random.uniform(key, shape)
-        # The columns with the smallest draws: exactly `tried` of them at each node, in one program for any node.
+        # The columns with the smallest numbers: exactly `tried` of them at each node, in one program for any node.
         allowed_NC = drawn_NC <= jnp.sort(drawn_NC, axis=1)[:, tried - 1 : tried]
         return trees.update(of, tree, own, allowed_NC)
 
@@ -192,7 +192,7 @@ def split(table: adapt.Table, count: int, seed: int) -> Dataset:
     parts = []
     for number, part in enumerate((binned.train, binned.test)):  # the counts of test rows mean nothing
         shape = len(part["row"]), count
-        # By inversion of the distribution, because numpy may change its own Poisson draws in a later version.
+        # By inversion of the distribution, because numpy may change its own Poisson numbers in a later version.
         counts = np.searchsorted(below, words(math.prod(shape), seed, number) / 2**64)
         parts.append({**part, "drawn": counts.reshape(shape).astype(np.uint8)})
     return Dataset(train=parts[0], test=parts[1], name=binned.name)

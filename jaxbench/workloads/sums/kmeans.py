@@ -40,6 +40,8 @@ def nearest(centers_KC: jax.Array, x_RC: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def _smallest(squared_KR: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The squared distance to the nearest center, and the number of that center."""
+
     def closer(best: Pair, center: Pair) -> tuple[Pair, None]:
         (smallest_R, which_R), (number, squared_R) = best, center
         is_closer_R = squared_R < smallest_R

@@ -211,6 +211,7 @@ def cumulated(sums_NCB: jax.Array) -> jax.Array:
 
 
 def _value(settings: TreeSettings, g: jax.Array, h: jax.Array) -> jax.Array:
+    """The value of a leaf: a Newton step of `rate`."""
     return -settings.rate * g / (h + settings.l2)
 
 
@@ -381,10 +382,10 @@ def split_table(table: adapt.Table, seed: int) -> Dataset:
     """The table as bins, with the edges of the training rows. A fifth of the rows is for testing."""
     train, test = adapt.divided(table, seed)
     cuts = edges(train[:, :-1])
-    return Dataset(_binned(train, cuts), _binned(test, cuts), table.name)
+    return Dataset(_binned_rows(train, cuts), _binned_rows(test, cuts), table.name)
 
 
-def _binned(rows: np.ndarray, edges: np.ndarray) -> dict[str, np.ndarray]:
+def _binned_rows(rows: np.ndarray, edges: np.ndarray) -> dict[str, np.ndarray]:
     return {"row": np.column_stack([binned(rows[:, :-1], edges), rows[:, -1].astype(np.uint8)])}
 
 

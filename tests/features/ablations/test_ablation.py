@@ -15,12 +15,12 @@ from workload_cases import KEY, TINY, experiment_workload
 from jaxbench import config as config_lib
 from jaxbench import discovery, parallel
 from jaxbench.errors import Unsupported
-from jaxbench.features.ablations import points as ablation
 from jaxbench.features.ablations import programs, recipe
 from jaxbench.features.ablations import programs as ablation_programs
 from jaxbench.measure import check
 from jaxbench.measure.compile_report import compile_step
 from jaxbench.parallel.step import without
+from jaxbench.sweep import ablations as ablation
 from jaxbench.sweep import plan
 
 FOUR = {**CPU, "cores": 4}
@@ -40,7 +40,7 @@ def test_two_devices_are_explained_and_those_that_share_cores_are_not():
         "jit_auto/strong/2/processes",
         *("jit_auto/weak/2/local", "jit_auto/weak/2/communication", "jit_auto/weak/2/processes"),
     ]
-    name, setup = found["jit_auto/weak/2/processes"].worker()
+    name, setup = plan.worker_of(found["jit_auto/weak/2/processes"])
     assert (name, setup.devices, setup.trainings, setup.own_cores) == ("cpu1x2", 1, 2, True)
     alone = found["jit_auto/strong/2/alone"]
     assert (alone.devices, alone.global_batch, alone.explains) == (1, 12, "jit_auto/strong/2")
@@ -53,10 +53,10 @@ def test_stages_wait_for_each_other_in_a_part_of_its_own(strategy, waits):
 
 def test_a_share_of_a_model_runs_on_one_core_of_a_process_that_knows_all_devices():
     alone = of(FOUR, strategy="fsdp")["fsdp/weak/4/alone"]
-    name, setup = alone.worker()
+    name, setup = plan.worker_of(alone)
     assert (name, setup.devices, setup.cores) == ("cpu1of4", 4, 1)
     assert ablation.devices_of(alone) == 4
-    assert of(GPUS, strategy="fsdp")["fsdp/weak/4/alone"].worker()[0] == "gpu"
+    assert plan.worker_of(of(GPUS, strategy="fsdp")["fsdp/weak/4/alone"])[0] == "gpu"
 
 
 @pytest.mark.parametrize("strategy", ["jit_auto", "jit_explicit", "shard_map", "pmap"])
@@ -64,7 +64,7 @@ def test_a_share_of_a_batch_is_the_base_with_a_smaller_batch(strategy):
     """Under weak scaling it is the base itself."""
     found = of(CPU, strategy=strategy)
     (alone,) = (point for name, point in found.items() if name.endswith("/alone"))
-    assert (alone.point, alone.global_batch, alone.worker()[0]) == (f"{strategy}/strong/2/alone", 12, "cpu1")
+    assert (alone.point, alone.global_batch, plan.worker_of(alone)[0]) == (f"{strategy}/strong/2/alone", 12, "cpu1")
     assert ablation.is_plain(alone)
 
 
@@ -121,7 +121,10 @@ def test_a_bench_prepares_and_measures_each_part(name, strategy, monkeypatch):
         timed = bench.round(point.point, 0)
         assert all(verdict.ok for verdict in timed.checks), timed.checks
         if point.point.endswith("/alone"):
-            assert record.passport.flops_per_step * 2 == bench.compiler.reports[f"{strategy}/strong/2"].flops_per_step
+            assert (
+                record.compile_report.flops_per_step * 2
+                == bench.compiler.reports[f"{strategy}/strong/2"].flops_per_step
+            )
 
 
 # Ablation programs do exactly a part of the step: its work without communication, or its communication.

@@ -22,7 +22,7 @@ def printed(folder: Path, loss: Loss, others: float) -> str:
     run = RunFolder(fabricate_losses.folder(folder, {2: loss}, rounds=30, noise=0.01))
     rows = []
     for row in run_rows.analyse(points.load(run), config=run.config()):
-        if row.point.point == TWO:
+        if row.point_id == TWO:
             rounds = [
                 dataclasses.replace(
                     each, cpus=2, cpu_s=tuple(walls), others_s=tuple(2 * others * s for s in walls), steal_s=()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -69,6 +70,18 @@ def test_a_small_loss_near_the_margin_cannot_be_told() -> None:
     found = result_of(hosts)
     assert found.exit_code == 3 and "h2" not in found.passing() + found.failing()
     assert any("would need about" in sentence for sentence in found.sentences)
+    words = r"^Rounds vary too much here for a margin of 5 %\. .* with --margin=(\d+)% these rounds would pass"
+    (enough,) = re.findall(words, found.sentences[0])
+    assert result_of(hosts, margin=int(enough) / 100).exit_code == 0
+    assert result_of(hosts, margin=int(enough) / 100 - 0.011).exit_code == 3
+
+
+def test_no_other_margin_is_named_where_something_failed() -> None:
+    hosts = fleet(8, noise=0.05)
+    slow(hosts[2], "triad", 0, 0.95)
+    slow(hosts[3], "product_f32", 1, 0.6)
+    found = result_of(hosts)
+    assert found.exit_code == 1 and "--margin" not in " ".join(found.sentences)
 
 
 @pytest.mark.parametrize(

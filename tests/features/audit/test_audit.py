@@ -291,6 +291,21 @@ def test_verdicts_come_first_and_a_page_with_a_picture_and_a_csv_are_written(
     assert code == 0 and "Failed" not in said and "jaxbench forecast gpt --targets=h100:8" in said
 
 
+def test_rows_without_anything_to_compare_say_which_fact_would_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page.canvas, "FORMATS", ("svg",))
+    path = tmp_path / "mine.csv"
+    path.write_text("model,gpus,tokens_per_s_total,mfu_pct,step_s\n7B,1,10471,57.8,3.13\n7B,2,18728,51.7,3.50\n")
+    code, said, folder = run(path)
+    assert code == 0 and "2 cannot tell" in said
+    text = (folder / "audit.html").read_text()
+    assert "2 rows, such as 1: no two of the numbers can be compared." in text
+    assert "Give what holds for all rows, such as device=H100 seq_len=4096 precision=bf16." in text
+    code, said, folder = run(path, "model=Llama 3 8B", "seq_len=4096", "device=H200", "precision=bf16")
+    assert "2 consistent" in said and "can be compared" not in (folder / "audit.html").read_text()
+
+
 def test_what_a_table_says_is_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page.canvas, "FORMATS", ("svg",))
     path = tmp_path / "x.csv"

@@ -11,7 +11,7 @@ import sys
 import time
 
 import pytest
-from doorway import command, environment
+from doorway import command, environment, jaxbench
 
 from benchmarks import planted
 from jaxbench.environments import release, tools
@@ -39,13 +39,15 @@ def index(tmp_path_factory):
 @pytest.fixture(scope="module")
 def variables(index, tmp_path_factory):
     path = os.pathsep.join([os.path.dirname(sys.executable), "/usr/bin", "/bin"])  # pip, also where uv is installed
-    return {**environment(), **planted.variables(index, tmp_path_factory.mktemp("cache")), "PATH": path}
+    return {**planted.variables(index, tmp_path_factory.mktemp("cache")), "PATH": path}
 
 
 def bisect(folder, variables, *words, run="python program.py", code=PROGRAM):
     (folder / "program.py").write_text(code)
-    asked = command("bisect", f"--run={run}", "--workdir=out", "--share_machine", *words)
-    return subprocess.run(asked, cwd=folder, env=variables, capture_output=True, text=True, timeout=200)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        return jaxbench("bisect", f"--run={run}", "--workdir=out", "--share_machine", *words, cwd=folder)
 
 
 def answer(folder):
@@ -104,7 +106,7 @@ def test_an_interrupt_loses_no_pair(variables, tmp_path):
     with subprocess.Popen(
         command("bisect", *words),
         cwd=tmp_path,
-        env=variables,
+        env={**environment(), **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -117,7 +119,9 @@ def test_an_interrupt_loses_no_pair(variables, tmp_path):
     assert process.returncode == 130 and "--workdir=out continues" in output
     before = pairs.read_text().splitlines()
     pairs.write_text("\n".join([*before, '{"a": 1.']))  # an interrupted write
-    done = subprocess.run(command("bisect", *words), cwd=tmp_path, env=variables, capture_output=True, text=True)
+    done = subprocess.run(
+        command("bisect", *words), cwd=tmp_path, env={**environment(), **variables}, capture_output=True, text=True
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     assert pairs.read_text().splitlines()[: len(before)] == before
     assert [json.loads(line) for line in pairs.read_text().splitlines()] == [{"a": 1.0, "b": 1.5}] * 6

@@ -119,7 +119,7 @@ def test_another_model_or_a_run_with_nothing_in_it_is_not_comparable(card: Path,
 
 def test_one_sample_cannot_be_told(card: Path, tmp_path: Path) -> None:
     code, text = compared(card, card_cases.run(tmp_path / "now", **{**FACTS, "rounds": 1}))
-    assert code == 2 and "Inconclusive" in text and "only 1 round" in text
+    assert code == 2 and "Inconclusive" in text and "only one round" in text
     code, text = compared(card, card_cases.run(tmp_path / "two", **{**FACTS, "rounds": 2}, processes=1, drift=0.6))
     assert code == 2 and "Consistent, but only differences above" in text
 

@@ -50,10 +50,10 @@ def test_the_summary_is_that_of_the_analysis_and_the_run_comes_back_out(run: Pat
     rows = run_rows.analyse(points.load(RunFolder(run)), config={})
     assert len(rows) == len(read.points) == 6
     for row, held in zip(rows, read.points, strict=True):
-        assert (held["point"], held["oversubscribed"]) == (row.point.point, row.point.devices > 2)
+        assert (held["point"], held["oversubscribed"]) == (row.point_id, row.point.devices > 2)
         assert (held["step_s"], held["step_s_lo"]) == (row.timing.step_s.value, row.timing.step_s.lo)
         assert (held["efficiency"], held["efficiency_hi"]) == (row.efficiency.value, row.efficiency.hi)
-        assert held["peak_bytes"] == row.point.record.passport.peak_bytes  # type: ignore[union-attr]
+        assert held["peak_bytes"] == row.point.record.compile_report.peak_bytes  # type: ignore[union-attr]
     assert list(read.run().points) == points.load(RunFolder(run))
 
 
@@ -236,4 +236,4 @@ def test_points_that_explain_others_are_kept_and_are_no_points_of_the_card(tmp_p
     read = card.read(card_cases.made(path, tmp_path))
     assert [point["point"] for point in read.points] == ["shard_map/strong/1", "shard_map/strong/2"]
     valid(read.data)
-    assert [point.part for point in read.run().explaining] == ["alone", "local", "communication"]
+    assert [point.part for point in read.run().ablations] == ["alone", "local", "communication"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.verdicts import of_times
-from jaxbench.features.comparison import judge
+from jaxbench.features.comparison import judge, sequential
 from jaxbench.features.comparison.comparable import LeftOut
 from jaxbench.features.comparison.comparison import Comparison
 from jaxbench.features.comparison.judge import METRICS
@@ -47,7 +47,7 @@ def compared(
     if metric == "throughput":
         left, right = ({n: dataclasses.replace(s, work=256.0) for n, s in side.items()} for side in (left, right))
     if paired:
-        answers = judge.judge_pairs(left, right, METRICS[metric], margin=judge.MARGIN)
+        answers = sequential.judge_pairs(left, right, METRICS[metric], margin=judge.MARGIN)
     else:
         answers = judge.judge(left, right, METRICS[metric], STEADY if processes > 2 else ASSUMED)
     return Comparison(a=a, b="results/b", answers=answers, left_out=left_out, software=software, across=())

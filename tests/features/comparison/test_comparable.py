@@ -143,9 +143,9 @@ def test_a_declared_difference_is_no_difference_of_software(tmp_path):
     assert pair(a, b, "batch").software == ()
 
 
-def remodel(folder, **passport):
+def remodel(folder, **compile_report):
     """The same run with other facts in its compile reports."""
-    fabricate.edit(folder, lambda line: line.get("passport", {}).update(passport))
+    fabricate.edit(folder, lambda line: line.get("compile_report", {}).update(compile_report))
     return folder
 
 
@@ -161,7 +161,7 @@ def test_another_model_is_refused_until_it_is_the_question(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("config", "across", "passport", "refused"),
+    ("config", "across", "compile_report", "refused"),
     [
         ({"batch": 512}, "batch", {"flops_per_step": 6.4e9, "compiler_flops_per_step": 6.4e9}, False),
         ({"batch": 512}, "batch", {"parameters": 3_466}, True),
@@ -171,11 +171,11 @@ def test_another_model_is_refused_until_it_is_the_question(tmp_path):
         ({}, "", {"flops_per_step": 6.4e9}, True),
     ],
 )
-def test_consequences_of_a_declared_difference_may_differ(tmp_path, config, across, passport, refused):
+def test_consequences_of_a_declared_difference_may_differ(tmp_path, config, across, compile_report, refused):
     a, b = (run(tmp_path / name, config={"batch": 256, "model": {"dtype": "float32"}}) for name in "ab")
     if "batch" in config:
         b = run(tmp_path / "c", batch=config["batch"])
-    b = edit(remodel(b, **passport), "config.json", **config)
+    b = edit(remodel(b, **compile_report), "config.json", **config)
     if refused:
         with pytest.raises(UserError, match="(parameters|flops) is [^;]* in A and"):
             pair(a, b, *filter(None, [across]))
@@ -241,7 +241,7 @@ ANSWERS = [
     (dict(slower=1.2), (), 1, "Slower"),
     (dict(slower=0.8), (), 0, "Faster"),
     (dict(seed=1), ("--margin=0.2",), 0, "Same"),
-    (dict(seed=1), (), 2, "sessions differ by 3 % (assumed)"),
+    (dict(seed=1), (), 2, "runs at two times differ by 3 % (assumed)"),
     (dict(slower=1.2), ("--metric=throughput",), 1, "Slower"),
     (dict(slower=1.02, processes=1), (), 2, "annot tell"),
     (dict(devices=(4,)), (), 3, "devices is"),
@@ -307,7 +307,7 @@ def test_a_calibration_is_of_its_machine_and_experiment(tmp_path):
     assert calibration.load(twin, "cnn", tmp_path / "two") == other
     assert calibration.load({**here, "identity": {"family": "25"}}, "mlp", tmp_path / "two") == found
     assert calibration.spread_of(twin, "cnn", tmp_path / "two").source == (
-        "calibrated on this machine with mlp in 1 session, at 2026-01-01"
+        "calibrated on this machine with mlp in 1 run, at 2026-01-01"
     )
     (tmp_path / calibration.FILE).write_text('{"schema": 1}')
     with pytest.raises(UserError, match="is damaged"):
@@ -329,7 +329,7 @@ def test_sessions_apart_in_time_show_how_days_differ():
     three = session(6, 0.02).after(two)
     assert three.session_sd == pytest.approx(0.02) and (three.spread.session_df, three.df) == (2, 21)
     assert three.spread.session_kind == "calibrated"
-    assert three.spread.source.endswith("with cnn in 3 sessions, the newest at 2026-01-01T06:00:00+00:00")
+    assert three.spread.source.endswith("with cnn in 3 runs, the newest at 2026-01-01T06:00:00+00:00")
     assert len(session(6, 0.0).after(session(6, 0.0)).sessions) == 1, "the same moment again"
     assert len(session(8, 0.0, software="y").after(three).sessions) == 1, "other software is no repetition"
 

@@ -185,7 +185,7 @@ def test_levels_are_those_that_decide(
 ) -> None:
     alphas: list[float] = []
 
-    def spy(times: ratios.Ratio, alpha: float, margin: float) -> str:
+    def spy(times: ratios.Ratio, alpha: float, margin: float, *, same: bool) -> str:
         alphas.append(alpha)
         return SAME
 

@@ -26,7 +26,7 @@ from benchmarks.verdicts import of_times
 from jaxbench.core import schema
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import UserError
-from jaxbench.features.comparison import ab, judge, ratio
+from jaxbench.features.comparison import ab, judge, ratio, sequential
 from jaxbench.features.comparison.judge import CANNOT_TELL, FASTER, SAME, SLOWER
 from jaxbench.features.comparison.ratio import Ratio
 from jaxbench.records import documents
@@ -64,9 +64,9 @@ ELEVEN = np.log([0.828, 0.824, 0.826, 0.821, 0.815, 0.811, 0.803, 0.801, 0.804, 
 
 def test_eleven_pairs_that_agree_have_an_interval_like_their_spread():
     """It was 0.814 [0.001, 444.785], "about 10274 more pairs": they were worth 1.46 independent ones."""
-    alpha = judge.ALPHA * judge.share(judge.looks(len(ELEVEN))) / 2 / 2
-    found = judge.of_pairs(ELEVEN)
-    assert judge.verdict(found, len(ELEVEN), alpha, 0.02) == FASTER
+    alpha = judge.ALPHA * sequential.share(sequential.looks(len(ELEVEN))) / 2 / 2
+    found = sequential.of_pairs(ELEVEN)
+    assert judge.decide(found, alpha, 0.02) == FASTER
     shown = found.estimate(alpha)
     assert 0.7 < shown.lo < 0.81 and 0.82 < shown.hi < 0.95
 
@@ -78,9 +78,9 @@ def test_eleven_pairs_that_agree_have_an_interval_like_their_spread():
 )  # fmt: skip
 def test_no_interval_of_pairs_is_many_times_wider_than_their_range(logs, steps, alpha):
     logs = np.cumsum(logs) if steps else logs
-    half = judge.of_pairs(logs).half(alpha)
-    assert 0 < half <= judge.WIDEST * max(np.ptp(logs), judge.FLOOR_RANGE)
-    help_ = judge._help(judge.of_pairs(logs), logs, alpha, 0.02)
+    half = sequential.of_pairs(logs).half(alpha)
+    assert 0 < half <= sequential.WIDEST * max(np.ptp(logs), sequential.FLOOR_RANGE)
+    help_ = sequential._more_pairs(sequential.of_pairs(logs), logs, alpha, 0.02)
     assert int(help_.split()[1]) >= 1
 
 
@@ -93,7 +93,7 @@ def test_the_bound_on_an_interval_is_seldom_the_cause_of_an_error():
         logs[:, 0] = noise[:, 0]
         for i in range(1, pairs):
             logs[:, i] = r * logs[:, i - 1] + math.sqrt(1 - r**2) * noise[:, i]
-        assert np.mean(abs(logs.mean(axis=1)) > judge.WIDEST * np.ptp(logs, axis=1)) < most
+        assert np.mean(abs(logs.mean(axis=1)) > sequential.WIDEST * np.ptp(logs, axis=1)) < most
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -111,14 +111,14 @@ def test_three_slow_pairs_of_ten_are_not_the_same():
 
 
 def test_the_autocorrelation_of_pairs_is_seen_and_doubted():
-    seen, most = judge.correlation(np.array([1.0, 2, 3, 4, 5, 6, 7, 8]))
-    assert seen == pytest.approx(0.625) and most == judge.MAX_AUTOCORRELATION
-    assert judge.correlation(1e-12 * np.arange(20.0))[1] < 0.5, "less than the floor is no pattern"
-    alternating, none = judge.correlation(np.array([1.0, -1] * 20))
+    seen, most = sequential.correlation(np.array([1.0, 2, 3, 4, 5, 6, 7, 8]))
+    assert seen == pytest.approx(0.625) and most == sequential.MAX_AUTOCORRELATION
+    assert sequential.correlation(1e-12 * np.arange(20.0))[1] < 0.5, "less than the floor is no pattern"
+    alternating, none = sequential.correlation(np.array([1.0, -1] * 20))
     assert alternating < -0.9 and none == 0
     logs = 0.03 + 0.001 * np.arange(6) % 2
-    assert judge.of_pairs(logs).se >= judge.FLOOR / 6**0.5, "pairs that agree by chance"
-    assert judge.correlation(np.ones(6))[0] == 0
+    assert sequential.of_pairs(logs).se >= sequential.FLOOR / 6**0.5, "pairs that agree by chance"
+    assert sequential.correlation(np.ones(6))[0] == 0
 
 
 STEADY = RunVariance(sd=0.003, df=14, session_sd=0.002, session_df=9, session_kind=CALIBRATED, source="calibrated")
@@ -180,8 +180,27 @@ def test_no_number_of_processes_makes_two_days_one():
     """Twenty processes on each side that agree closely say nothing about the difference between two days."""
     a, b = side(processes=20, noise=1e-4), side(1.05, processes=20, noise=1e-4, seed=1)
     found = judge.judge(a, b, STEP_S, ASSUMED)
-    assert found.verdict == CANNOT_TELL and "sessions differ by 3 % (assumed): use jaxbench ab" in found.overall.why
+    assert (
+        found.verdict == CANNOT_TELL
+        and "runs at two times differ by 3 % (assumed): use jaxbench ab" in found.overall.why
+    )
     assert judge.judge(a, b, STEP_S, STEADY).verdict == SLOWER
+
+
+def test_the_standard_error_is_that_of_a_bootstrap_over_processes():
+    sample = side(processes=6, noise=0.05)["p"]
+    found = ratio.log_times({"p": sample}, ASSUMED)["p"]
+    weights = np.random.default_rng(0).multinomial(6, np.full(6, 1 / 6), size=20_000) / 6
+    drawn = weights @ sample.log_medians()
+    se = math.sqrt(sum(part**2 for part in found.deviations.values()))
+    assert se == pytest.approx(math.sqrt(6 / 5) * np.std(drawn), rel=0.03) and found.df == 5
+
+
+def test_what_two_points_share_cancels_in_their_ratio():
+    base = ratio.LogTime(value=1.0, deviations={"w0": 0.1, "w1": -0.2}, df=5)
+    other = ratio.LogTime(value=3.0, deviations={"w0": 0.1, "w2": 0.3}, df=4)
+    over = other.over(base)
+    assert over.value == 2.0 and over.df == 4 and dict(over.deviations) == {"w0": 0.0, "w1": 0.2, "w2": 0.3}
 
 
 def test_points_of_one_process_are_not_independent():
@@ -192,7 +211,7 @@ def test_points_of_one_process_are_not_independent():
     for own in effects:
         sample = of_times(own[:, None, None] * np.ones((6, 2, 2)))
         sides.append({f"p{i}": sample for i in range(5)})
-    left, right = (ratio.draw(s, ASSUMED, seed) for seed, s in enumerate(sides))
+    left, right = (ratio.log_times(each, ASSUMED) for each in sides)
     one = ratio.ratio([left["p0"]], [right["p0"]])
     every = ratio.ratio(list(left.values()), list(right.values()))
     assert every.se == pytest.approx(one.se)
@@ -209,27 +228,27 @@ def test_a_verdict_is_read_off_its_interval():
 
 
 def test_sequences_need_the_least_pairs_and_spend_no_more_than_they_have():
-    assert sum(judge.share(k) for k in range(1, 10_000)) < 1
-    assert judge.looks(2) == 0 and judge.next_look(0) == judge.LOOKS[0] == 6
-    two = judge.judge_pairs(side(processes=2), side(2.0, processes=2), STEP_S, margin=0.02)
+    assert sum(sequential.share(k) for k in range(1, 10_000)) < 1
+    assert sequential.looks(2) == 0 and sequential.next_look(0) == sequential.LOOKS[0] == 6
+    two = sequential.judge_pairs(side(processes=2), side(2.0, processes=2), STEP_S, margin=0.02)
     assert two.verdict == CANNOT_TELL and "6 pairs" in two.overall.why
-    six = judge.judge_pairs(side(processes=6), side(2.0, processes=6, seed=1), STEP_S, margin=0.02)
+    six = sequential.judge_pairs(side(processes=6), side(2.0, processes=6, seed=1), STEP_S, margin=0.02)
     assert six.verdict == SLOWER and math.isfinite(six.autocorrelation)
-    seven = judge.judge_pairs(side(processes=7), side(2.0, processes=7, seed=1), STEP_S, margin=0.02)
+    seven = sequential.judge_pairs(side(processes=7), side(2.0, processes=7, seed=1), STEP_S, margin=0.02)
     assert seven.overall.processes == (6, 6)  # as of the newest look
 
 
 def test_measuring_ends_with_the_verdict_or_the_budget():
-    told = judge.judge_pairs(side(processes=6), side(2.0, processes=6, seed=1), STEP_S, margin=0.02)
-    open_ = judge.judge_pairs(side(processes=2), side(2.0, processes=2, seed=1), STEP_S, margin=0.02)
+    told = sequential.judge_pairs(side(processes=6), side(2.0, processes=6, seed=1), STEP_S, margin=0.02)
+    open_ = sequential.judge_pairs(side(processes=2), side(2.0, processes=2, seed=1), STEP_S, margin=0.02)
     budget = ab.Budget(seconds=100, metric=STEP_S, margin=0.02)
     assert ab._ended(open_, 2, 49, 50, budget) == ""
     said = ab._ended(open_, 2, 51, 50, budget)
     assert "no further pair fits into the budget of 1 min 40 s after 2" in said
-    assert "one pair takes 50 s, the next verdict needs 6, 5 min 0 s: add --budget_s=300" in said
+    assert "one pair takes 50 s, and the next verdict needs 6 pairs: add --budget_s=300" in said
     assert "verdict was reached after 6 pairs" in ab._ended(told, 6, 0, 0, budget)
     assert ab._ended(told, 7, 0, 0, budget) == ""  # looked at after 6 and 8 only
-    assert f"{judge.LOOKS[-1]} pairs" in ab._ended(open_, judge.LOOKS[-1], 0, 0, budget)
+    assert f"{sequential.LOOKS[-1]} pairs" in ab._ended(open_, sequential.LOOKS[-1], 0, 0, budget)
 
 
 @pytest.mark.parametrize(("seconds", "warned"), [(600.0, True), (1799.0, True), (1801.0, False)])
@@ -242,7 +261,7 @@ def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monk
         measured[0] += 1
 
     def outcome(arms, pairs, budget, since, longest):
-        open_ = judge.judge_pairs(side(processes=6), side(processes=6, seed=1), STEP_S, margin=0.02)
+        open_ = sequential.judge_pairs(side(processes=6), side(processes=6, seed=1), STEP_S, margin=0.02)
         return open_, ab._ended(open_, pairs, since, longest, budget)
 
     monkeypatch.setattr(ab, "_pair", pair)
@@ -252,7 +271,7 @@ def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monk
     budget = ab.Budget(seconds=seconds, metric=STEP_S, margin=0.02)
     _, why = ab._measure([arm, arm], budget, console, lambda: now[0], random.Random(0))
     said = console.file.getvalue()
-    needs = "one pair takes 5 min 0 s, the next verdict needs 6, 30 min 0 s: add --budget_s=1800"
+    needs = "one pair takes 5 min 0 s, and the next verdict needs 6 pairs: add --budget_s=1800"
     assert (f"The budget is too short: {needs}." in said) is warned and said.count("--budget_s") == warned
     assert (needs in why) is warned and measured[0] == seconds // 300
 
@@ -284,7 +303,13 @@ def test_a_log_of_ab_says_which_pair_is_under_way(monkeypatch):
 def test_a_pairs_ratio_is_formed_round_by_round():
     drift = np.array([1.0, 1.3, 0.8, 1.1, 2.0])
     a, b = (of_times([(factor * drift)[:, None]] * 16) for factor in (1.0, 1.1))
-    found = judge.judge_pairs({"p": a}, {"p": b}, STEP_S, margin=0.02).overall
+    found = sequential.judge_pairs({"p": a}, {"p": b}, STEP_S, margin=0.02).overall
+    assert found.ratio.value == pytest.approx(1.1) and found.verdict == SLOWER
+
+
+def test_a_pair_that_was_interrupted_in_one_arm_is_a_ratio_of_medians():
+    a, b = (of_times([np.full((rounds, 1), factor)] * 16) for factor, rounds in ((1.0, 5), (1.1, 3)))
+    found = sequential.judge_pairs({"p": a}, {"p": b}, STEP_S, margin=0.02).overall
     assert found.ratio.value == pytest.approx(1.1) and found.verdict == SLOWER
 
 
@@ -306,7 +331,7 @@ def workers(run):
 def test_pairs_are_measured_until_the_answer_and_continued(tmp_path):
     words = ("ab", "mlp", "--a=", f"--b={SLOW}", f"--workdir={tmp_path}", *ONE)
     first = jaxbench(*words, "--budget_s=0.1")
-    assert first.returncode == 2 and "after 1; one pair takes" in first.stdout, first.stdout + first.stderr
+    assert first.returncode == 2 and "after 1 pair: one pair takes" in first.stdout, first.stdout + first.stderr
     run = RunFolder.begin(tmp_path / "a", RunFolder(tmp_path / "a").config())
     begun = [record for record in run.records() if isinstance(record, schema.RoundRecord)][-1]
     run.append(dataclasses.replace(begun, round=2, worker="session0/cpu1#1"))  # as if the next pair was interrupted
@@ -318,7 +343,7 @@ def test_pairs_are_measured_until_the_answer_and_continued(tmp_path):
     loaded = jb.load(tmp_path)
     assert loaded.verdict == "slower" and list(loaded.table["verdict"]) == ["slower"] * len(found["points"])
     pairs = found["overall"]["processes"]["a"]
-    assert pairs in judge.LOOKS and len(workers(tmp_path / "a")) == len(workers(tmp_path / "b")) == pairs
+    assert pairs in sequential.LOOKS and len(workers(tmp_path / "a")) == len(workers(tmp_path / "b")) == pairs
     assert "session0/cpu1#1" not in workers(tmp_path / "a")
     for arm in "ab":
         records = RunFolder(tmp_path / arm).records()

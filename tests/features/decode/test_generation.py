@@ -6,21 +6,25 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from ml_collections import ConfigDict
 from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery, levers
+from jaxbench.core.point import Point
 from jaxbench.core.schema import PointRecord, Verdict
-from jaxbench.errors import UserError
-from jaxbench.features.decode import recipe, run_points, settle
-from jaxbench.measure.point import Point
+from jaxbench.errors import Unsupported, UserError
+from jaxbench.features.decode import recipe, settle
+from jaxbench.machine.cores import last_level_cache_bytes
 from jaxbench.parallel import generation
 from jaxbench.parallel.generation import Decoder
+from jaxbench.sweep import generation as generation_points
 from jaxbench.workloads import generation as workloads
 from jaxbench.workloads.models import decoder
 
@@ -76,7 +80,7 @@ def test_every_mesh_generates_what_one_device_does(strategy: str, devices: int) 
     sizes = generation.mesh_sizes(strategy, devices)
     requests, heads = BATCH // sizes["data"], HEADS // sizes["tensor"]
     assert check(record.checks, "cache").value == 2 * LAYERS * heads * WIDTH * PLACES * 4 * requests
-    sent = {each.kind: (each.count, each.elements) for each in record.passport.collectives if each.group > 1}
+    sent = {each.kind: (each.count, each.elements) for each in record.compile_report.collectives if each.group > 1}
     summed = {"all-reduce": (2 * LAYERS + 1, (2 * LAYERS + 1) * requests * HEADS * WIDTH)}
     best = {"all-gather": (1, 2 * requests * sizes["tensor"])}
     assert sent == (summed | best if sizes["tensor"] > 1 else {})
@@ -93,6 +97,31 @@ def test_parts_of_a_step_are_checked(part: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("batch", "platform", "tokens"), [(8, "cpu", 8), (64, "cpu", 2), (64, "gpu", 8)], ids=["short", "long", "gpu"]
+)
+def test_a_scan_of_tokens_that_take_a_cpu_a_second_is_short(batch: int, platform: str, tokens: int) -> None:
+    config = composed(**{"model.layers": 12, "model.width": 768, "model.heads": 12, "model.vocab": 50257})
+    config.context, config.input, config.output = 1024, 0, 32
+    workload = workloads.workload(config)
+    for part in ("scan", "local", "messages"):
+        assert generation.tokens_of(workload, part, batch, platform) == tokens
+    assert generation.tokens_of(workload, "step", batch, platform) == 1
+    config.output = 4
+    assert generation.tokens_of(workloads.workload(config), "scan", batch, platform) == min(4, tokens)
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_the_triad_moves_its_three_arrays_and_none_fits_in_a_cache(devices: int) -> None:
+    on = Decoder.on(workloads.workload(composed()), jax.devices()[:devices], {"data": devices, "tensor": 1}, devices)
+    program = generation.triad(on)
+    compiled = program.step.lower(*program.avals()).compile()
+    assert "copy(" not in compiled.as_text(), "memory that the count of bytes leaves out"
+    held = 2 * devices * 4 * generation.triad_numbers(on)
+    assert held > 3.9 * (last_level_cache_bytes() or 0)
+    assert devices * generation.triad_bytes(on) == 1.5 * held
+
+
+@pytest.mark.parametrize(
     ("weights", "cache", "layout", "model"),
     thin(
         [
@@ -101,6 +130,8 @@ def test_parts_of_a_step_are_checked(part: str) -> None:
             ("bfloat16", "fp8", "split", ""),
             ("float32", "int8", "split", "llama"),
             ("float32", "float32", "positions", ""),
+            ("bfloat16", "bfloat16", "pages", "llama"),
+            ("float32", "int8", "pages", ""),
         ],
         2,
     ),
@@ -111,6 +142,46 @@ def test_every_format_and_layout(weights: str, cache: str, layout: str, model: s
     wide = {"float32": 4, "bfloat16": 2, "int8": 1, "fp8": 1}[cache] * WIDTH + (4 if cache == "int8" else 0)
     heads = (2 if model else HEADS) // 2
     assert check(record.checks, "cache").value == 2 * LAYERS * heads * wide * PLACES * BATCH
+
+
+@pytest.mark.parametrize(("queries", "places"), [(4, 48), (16, 256)])  # of each of two heads of keys: 2 and 8
+def test_paged_attention_is_that_of_xla(queries: int, places: int) -> None:
+    from jax.experimental.pallas import tpu as pallas
+
+    random = np.random.default_rng(0)
+    q = random.normal(size=(3, 1, queries, 128)).astype(np.float32)
+    k, v = random.normal(size=(2, 3, places, 2, 128)).astype(np.float32)
+    plain = decoder.Form(dtype=jnp.float32, cache="float32")
+    paged = dataclasses.replace(plain, layout="pages", attention="paged")
+    for known in (1, places // 3, places):
+        at = jnp.int32(known)
+        with pallas.force_tpu_interpret_mode():
+            found = decoder.attended(q, k, v, at, paged)
+        # The kernel multiplies in bfloat16, so a place more or less would show.
+        np.testing.assert_allclose(found, decoder.attended(q, k, v, at, plain), atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"layout": "heads"}, "not bfloat16 in the layout heads: use --config.lever.cache_layout=pages"),
+        ({"cache": "int8"}, "not int8 in the layout pages"),
+        ({"weights": "float32"}, "not float32 in the layout pages"),
+        ({"shape": workloads.PRESETS["small"]}, "not heads of 64 and 96 places"),
+        ({"lengths": workloads.Lengths(64, 32, 97)}, "not heads of 128 and 97 places"),
+    ],
+)
+def test_what_the_paged_kernel_does_not_read_is_refused(changed: dict[str, Any], says: str) -> None:
+    right = workloads.GenerationWorkload(
+        name="decode",
+        shape=workloads.PRESETS["8b"],
+        lengths=workloads.Lengths(64, 32, 96),
+        layout="pages",
+        attention="pallas",
+    )
+    recipe._require_kernel(right, "tpu")
+    with pytest.raises(Unsupported, match=says):
+        recipe._require_kernel(dataclasses.replace(right, **changed), "tpu")
 
 
 # A program with each of these errors generates fluently.
@@ -219,14 +290,13 @@ def test_settings_without_effect_are_refused(changes: dict[str, object], message
 def test_the_plan_leaves_out_what_does_not_divide() -> None:
     config = composed(**{"lever.batch": "1,8", "mesh.devices": "1,2,8", "strategy": "all", "explain": "on"})
     settings = config_lib.parse(config, list(generation.STRATEGIES), list(generation.STRATEGIES))
-    points, left_out = run_points.points(settings, MACHINE, "decode") or ([], [])
+    points, left_out = generation_points.points(settings, MACHINE)
     steps = [point.point for point in points if not point.explains]
     assert "tensor/strong/8/batch=1" in steps and "data/strong/8/batch=8" in steps
     assert "data/strong/8/batch=1" not in steps and "both/strong/2/batch=8" not in steps
     assert any("a batch of 1 does not divide over 8" in each for each in left_out)
     parts = {point.point.rpartition("/")[2] for point in points if point.explains == "tensor/strong/8/batch=8"}
     assert parts == {"scan", "local", "weights", "products", "messages", "tiny"}
-    assert run_points.points(settings, MACHINE, "") is None
 
 
 def test_parameters_are_those_of_the_weights() -> None:

@@ -21,6 +21,7 @@ from jaxbench.errors import UserError
 from jaxbench.features.forecast import advice, advise_command, estimate, forecast_command, network, page, schedule, work
 from jaxbench.features.forecast.advice import Candidate, Price, TrainingBudget
 from jaxbench.features.forecast.figures import draw_advice
+from jaxbench.records.documents import plain
 
 TODAY = datetime.date(2026, 11, 24)
 PRICE = Price(
@@ -100,7 +101,7 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
             "schema": 1, "experiment": "gpt", "job": dataclasses.asdict(JOB), "today": str(TODAY), "assumed": ["Weak."],
             "missing": ["v9: no compiler."], "candidates": advice.lines(advice.ranked(found), TODAY),
         }  # fmt: skip
-        write_json(folder / advise_command.FILE, document)
+        write_json(folder / advise_command.FILE, plain(document))
         console = Console(record=True, width=160)
         page.write_advice(folder, console)
         shown.append(console.export_text().replace(str(folder), ""))
@@ -117,7 +118,7 @@ def test_the_page_keeps_the_grades_apart_and_marks_old_prices(tmp_path):
 def test_one_hardware_may_have_estimates_and_bounds():
     """More devices have shorter kernels: the figure draws the two grades as two lines."""
     found = advice.candidates([at(16), in_kernels(at(64), 1e6)], [PRICE], JOB)
-    drawn = draw_advice(advice.lines(found, TODAY), dataclasses.asdict(JOB), title="t")
+    drawn = draw_advice(advice.lines(found, TODAY), JOB, title="t")
     assert drawn is not None
     (legend,) = drawn.legends
     assert [text.get_text().endswith(", at best") for text in legend.get_texts()] == [False, True]

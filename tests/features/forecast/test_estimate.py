@@ -151,8 +151,8 @@ def test_weak_scaling_adds_the_gradients_sum_and_its_messages_to_the_measured_st
     assert made.global_batch == 2 * rows[0].point.global_batch
     record = rows[0].point.record
     alone = Collective(kind="all-reduce", count=12, bytes=BYTES, group=1)  # within one device: nothing is sent
-    passport = dataclasses.replace(record.passport, collectives=(alone,))
-    point = dataclasses.replace(rows[0].point, record=dataclasses.replace(record, passport=passport))
+    compile_report = dataclasses.replace(record.compile_report, collectives=(alone,))
+    point = dataclasses.replace(rows[0].point, record=dataclasses.replace(record, compile_report=compile_report))
     made = estimate.from_measured([dataclasses.replace(rows[0], point=point)], 2, "1gbit", SLOW)
     assert made.communication_s == pytest.approx(12 * 1e-4 + BYTES / 1e6, rel=1e-4)
     record = dataclasses.replace(rows[0].point.record, levers={"precision": "mixed"})

@@ -17,6 +17,7 @@ from jaxbench.features.forecast.schedule import Copy, Loop, Send, Wait
 from jaxbench.features.forecast.work import Chip, Cost
 from jaxbench.hlo import collective_counts
 from jaxbench.hlo.module import parse
+from jaxbench.measure.compile_report import without_source_lines
 from jaxbench.measure.expected_communication import StepFacts, verify
 
 CHIP = Chip(
@@ -314,6 +315,41 @@ def test_the_longest_branch_counts_as_often_as_its_scope_says(named):
     assert schedule.work_s(schedule.read(conditional("one_in_4", named), {}, CHIP)) == pytest.approx(1.0)
 
 
+SELDOM = """\
+HloModule ticks
+%more (a: (s32[], f32[500000000])) -> pred[] {
+  ROOT %yes = pred[] constant(true)
+}
+%body (b: (s32[], f32[500000000])) -> (s32[], f32[500000000]) {
+  %b = (s32[], f32[500000000]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%b), index=0
+  %x = f32[500000000]{0} get-tuple-element(%b), index=1
+  %negate = f32[500000000]{0} negate(%x)
+  ROOT %out = (s32[], f32[500000000]{0}) tuple(%i, %negate)
+}
+ENTRY %main (p: (s32[], f32[500000000])) -> (s32[], f32[500000000]) {
+  %p = (s32[], f32[500000000]{0}) parameter(0)
+  ROOT %w = (s32[], f32[500000000]{0}) while(%p), condition=%more, body=%body, metadata={op_name="SCOPE"}
+}
+"""
+
+
+@pytest.mark.parametrize(("scope", "work_s", "trips"), [
+    ("jit(f)/while", 4.0, None), ("jit(f)/one_in_1/while", 4.0, 1), ("jit(f)/one_in_4/while", 1.0, 1),
+    ("one_in_4/", 1.0, 1), ("jit(f)/one_in_4/while/body/while", 4.0, None),
+    ("jit(f)/instead_of_another/while", 0.0, 0), ("instead_of_another/", 0.0, 0),
+])  # fmt: skip
+def test_a_loop_of_no_turn_or_of_one_counts_as_a_branch_and_one_of_several_once(scope, work_s, trips):
+    text = SELDOM.replace("SCOPE", scope)
+    events = schedule.read(text, {}, CHIP)
+    assert schedule.work_s(events) == pytest.approx(work_s)
+    assert schedule.unknown_loops(events) == (trips is None)
+    module = parse(text)
+    assert module.trip_count(module.instructions["w"]) == trips
+    kept = without_source_lines(text)
+    assert ("one_in_4/" in kept) is (scope == "jit(f)/one_in_4/while")
+
+
 def test_one_of_several_branches_that_are_alike_sends():
     """A stage has a branch for each chunk of blocks, and takes one of them in a tick."""
     both = "branch_computations={%work, %again}"
@@ -354,3 +390,36 @@ def test_every_target_has_a_link_to_its_host(name):
     chip = work.chip(targets.parse(name).device_kind)
     assert chip is not None and chip.host_bytes_per_s is not None
     assert 1e10 < chip.host_bytes_per_s < 1e11
+
+
+COUNTED = """\
+HloModule counted
+%more (a: (s32[], f32[500000000])) -> pred[] {
+  %a = (s32[], f32[500000000]{0}) parameter(0)
+  %at = s32[] get-tuple-element(%a), index=0
+  %end = s32[] constant(8)
+  ROOT %less = pred[] compare(%at, %end), direction=LT
+}
+%body (b: (s32[], f32[500000000])) -> (s32[], f32[500000000]) {
+  %b = (s32[], f32[500000000]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%b), index=0
+  COPY
+  %one = s32[] constant(1)
+  %next = s32[] add(%FROM, %one)
+  %x = f32[500000000]{0} get-tuple-element(%b), index=1
+  %negate = f32[500000000]{0} negate(%x)
+  ROOT %out = (s32[], f32[500000000]{0}) tuple(%next, %negate)
+}
+ENTRY %main (p: f32[500000000]) -> (s32[], f32[500000000]) {
+  %p = f32[500000000]{0} parameter(0)
+  %zero = s32[] constant(0)
+  %both = (s32[], f32[500000000]{0}) tuple(%zero, %p)
+  ROOT %w = (s32[], f32[500000000]{0}) while(%both), condition=%more, body=%body
+}
+"""
+
+
+@pytest.mark.parametrize(("copy", "source"), [("", "i"), ("%copied = s32[] copy(%i)", "copied")])
+def test_a_tpus_counter_may_be_copied_before_it_is_raised(copy, source):
+    module = parse(COUNTED.replace("  COPY\n", f"  {copy}\n" if copy else "").replace("FROM", source))
+    assert module.trip_count(module.instructions["w"]) == 8

@@ -122,8 +122,11 @@ def test_the_page_has_the_factor_link_with_and_without_peer_to_peer(tmp_path):
     console = Console(record=True, width=200)
     page.write(tmp_path, console)
     shown = " ".join(console.export_text().split())
-    assert "rtx4090:2 fsdp/weak/2, here PCIe 4.0 x16, staged through the host: work is" in shown
-    assert "% of a step over PCIe with peer-to-peer" in shown and "% at the slowest that was measured" in shown
+    assert "rtx4090:2 fsdp weak on 2 devices, here PCIe 4.0 x16, staged through the host: work is" in shown
+    assert (
+        "% of a step over PCIe with peer-to-peer" in shown
+        and "% over the slowest link of this kind that was measured" in shown
+    )
     assert (tmp_path / "figures" / "links.svg").exists()
     assert draw_links([dataclasses.replace(on("h100", 8), by_link={})], title="t") is None
 

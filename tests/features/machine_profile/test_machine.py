@@ -93,7 +93,7 @@ def links(folder: Path, alpha_s: float, **of: int) -> Path:
     manifest = json.loads((folder / MANIFEST).read_text())
     (folder / MANIFEST).write_text(json.dumps({**manifest, "started": folder.name}))  # each its own, as runs have
     machine_command.add_links(folder, Console(quiet=True))
-    return folder.parent / machine_command.CARD
+    return folder.parent / "machine.json"
 
 
 def test_links_between_processes_are_added_to_the_card_next_to_a_run(tmp_path: Path) -> None:
@@ -190,11 +190,12 @@ def test_everything_is_on_one_page(tmp_path: Path) -> None:
     assert outcome.ok and outcome.sentences == []
     text = (tmp_path / "machine.html").read_text()
     assert "Fabricated CPU, 2 cores: machine profile" in text
-    for said in ("Matrix products on 1 core: float32 ", "from memory, ", "empty pipelined ", "2 devices: all_reduce "):
+    for said in ("Matrix products on 1 core: float32 ", "from memory, ", "empty program ", "2 devices: all-reduce "):
         assert said in text
     figures = re.findall(r'aria-label="(\S+) figure"', text)
     named = ["stream-stream", "matmul-matmul", "dispatch-dispatch", "collectives-busbw", "collectives-alpha_beta"]
-    assert figures == ["roofline", *named]
+    wide, phone = figures[::2], figures[1::2]
+    assert wide == ["roofline", *named] and phone == [f"{name}-narrow" for name in wide]
     assert (tmp_path / "figures/roofline.svg").is_file()
     for peak in card["peaks"]:
         assert f"{peak['value'] / 1e9:.3g}"[:3] in text
@@ -221,7 +222,7 @@ def test_a_problem_of_any_run_is_shown_here(tmp_path: Path) -> None:
     said = "matmul: matmul/float32/1024x1024x1024/jit is recorded as failed: measure: out of memory."
     assert outcome.sentences == [said]
     text = (tmp_path / "machine.html").read_text()
-    assert "matmul: matmul/float32/320x320x320/jit: two clocks agree" in text and "Incomplete or failed" in text
+    assert "matmul float32 320x320x320 jit: two clocks agree" in text and "Incomplete or failed" in text
 
 
 def test_no_run_is_not_ok_and_a_folder_that_is_none_one_sentence(tmp_path: Path) -> None:

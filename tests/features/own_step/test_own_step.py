@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import jax
+import numpy as np
 import pytest
 from doorway import ROOT, environment, jaxbench, sketching
 from launched import ended
@@ -25,10 +26,11 @@ from jaxbench.features.own_step import compare as own_compare
 from jaxbench.features.own_step import program as own_program
 from jaxbench.features.own_step import reference as own_reference
 from jaxbench.features.own_step.reference import Movement, OwnReference
-from jaxbench.features.own_step.references import References
 from jaxbench.machine import start
 from jaxbench.processes.client import WorkerError
+from jaxbench.sweep import plan
 from jaxbench.sweep import run as run_lib
+from jaxbench.sweep.references import References
 from jaxbench.workloads.own_step import StepWorkload
 
 STEPS = ROOT / "tests" / "own_steps"
@@ -48,16 +50,16 @@ def test_public_trainers_run_unchanged_and_agree_with_one_device(name, tmp_path,
     found, record = checks(loaded(name), tmp_path, monkeypatch, timed=3)
     assert all(check.ok for check in found.values()), found
     assert found["parameters"].value < 1e-5 and found["timed update"].value < 1e-4
-    assert record.passport.parameters == PUBLIC[name] and record.passport.product_flops_per_step > 0
-    assert [each.kind for each in record.passport.collectives] == ["all-reduce"]
-    assert record.facts["state_bytes"] > 4 * record.passport.parameters
+    assert record.compile_report.parameters == PUBLIC[name] and record.compile_report.product_flops_per_step > 0
+    assert [each.kind for each in record.compile_report.collectives] == ["all-reduce"]
+    assert record.facts["state_bytes"] > 4 * record.compile_report.parameters
 
 
 def test_a_generation_step_has_its_cache_in_its_state(tmp_path, monkeypatch):
     found, record = checks(loaded("generation"), tmp_path, monkeypatch, timed=3)
     assert all(check.ok for check in found.values()), found
     assert record.unit == "tokens"
-    assert [each.elements for each in record.passport.collectives] == [0]  # only the metric is summed
+    assert [each.elements for each in record.compile_report.collectives] == [0]  # only the metric is summed
 
 
 @pytest.mark.parametrize("case", broken.RIGHT)
@@ -129,6 +131,20 @@ def test_a_reference_survives_its_file_and_leaves_out_arrays_that_move_by_roundi
     assert not verdict(read).ok
     noisy = verdict(replace(read, noise={**read.noise, "params/bias": 1.0}))
     assert noisy.ok and "without 'params/bias', moved by rounding alone" in noisy.reason
+
+
+def test_a_small_array_that_is_wrong_is_named_though_all_parameters_together_are_within_the_limit():
+    start = {"w": np.zeros(100, np.float32), "b": np.zeros(1, np.float32)}
+    end = {"w": np.full(100, 10, np.float32), "b": np.full(1, 1e-6, np.float32)}
+    exact = dict.fromkeys(start, 0.0)
+    reference = OwnReference(start=start, end=end, parameters=("w", "b"), noise=exact, spacing=exact)
+
+    def verdict(b):
+        found = Movement(start, {**end, "b": np.full(1, b, np.float32)})
+        return own_compare._parameters(found, reference, platform="cpu", few="one device")
+
+    assert verdict(1e-6).ok
+    assert not verdict(2e-6).ok and "'b' by itself is 1.0e+00 away" in verdict(2e-6).reason
 
 
 def test_importing_jaxbench_does_not_import_jax():
@@ -225,7 +241,7 @@ def test_what_a_step_counts_inside_of_an_example_is_tokens(tmp_path):
 
 def test_on_gpus_each_device_count_has_a_process_that_sees_as_many(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,5,7")
-    name, setup = replace(point_of(2, 8), platform="gpu").worker()
+    name, setup = plan.worker_of(replace(point_of(2, 8), platform="gpu"))
     assert name == "gpu2" and setup.environment["CUDA_VISIBLE_DEVICES"] == "2,3"
 
 

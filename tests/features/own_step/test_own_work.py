@@ -11,11 +11,11 @@ from own_steps import lies
 
 from jaxbench import levers
 from jaxbench.analysis.step_work import sentences
+from jaxbench.core.point import Point
 from jaxbench.core.schema import PointRecord
 from jaxbench.features.own_step import recipe, requests, settle
 from jaxbench.features.own_step.recipe import OwnBench
 from jaxbench.levers import DEFAULTS
-from jaxbench.measure.point import Point
 from jaxbench.workloads.own_step import StepWorkload
 
 
@@ -67,4 +67,4 @@ def test_a_formula_of_other_products_is_refused(factor, devices, monkeypatch):
 
 def test_without_a_formula_the_count_is_stated(monkeypatch):
     _, record = prepared(lies.workload(flops=None), 1, monkeypatch)
-    assert record.passport.flops_per_step == lies.BATCH * lies.FORMULA and not contradiction(record)
+    assert record.compile_report.flops_per_step == lies.BATCH * lies.FORMULA and not contradiction(record)

@@ -272,8 +272,8 @@ def test_a_training_that_does_not_arrive_is_a_lower_limit_and_in_no_fit():
     made = [trained(b, 10 * (1 + 64 / b), seed=seed) for b in (8, 32, 128) for seed in (0, 1)]
     lost = trained(512, 400, seed=1, reached=False)
     (curve,) = targets.curves([*made, trained(512, 100, seed=0), lost])
-    place = curve.on(1)[-1]
-    assert place.censored == 1 and place.steps.value == pytest.approx(200) and not place.steps.has_interval
+    group = curve.on(1)[-1]
+    assert group.censored == 1 and group.steps.value == pytest.approx(200) and not group.steps.has_interval
     assert curve.knee.value == pytest.approx(64, rel=0.02)
     assert curve.fastest(1).batch == 128  # of the batches that all seeds completed
     assert not targets.curves([lost])[0].knee.known
@@ -319,7 +319,7 @@ def test_the_page_says_knee_noise_scale_and_what_was_not_reached_and_the_table_h
     targets_page.write(folder, Console(file=text, width=120))
     said = " ".join(text.getvalue().split())
     scales = "up to a knee of about 100", "gradient noise scale is 91", "knee over noise scale is 1.1"
-    missed = "batch 512, 1 device: 1 of 1 seeds did not reach it", "1 of them diverged"
+    missed = "batch 512, 1 device: 1 of 1 seed did not reach it", "1 of them diverged"
     for words in (*scales, *missed, "The grid of the tuned learning rates"):
         assert words in said, words
     page = (folder / targets_page.PAGE).read_text()
@@ -340,11 +340,11 @@ def test_the_page_says_knee_noise_scale_and_what_was_not_reached_and_the_table_h
 
 def test_a_seed_that_diverged_has_the_steps_of_its_budget_and_no_accuracy():
     seeds = [made(8, 0), dataclasses.replace(made(8, 1, reached=False), accuracy=None)]
-    (place,) = targets.curves(seeds)[0].places
-    said = f"1 of 2 seeds did not reach it in {seeds[1].steps} steps, 1 of them diverged"
-    assert said in targets_page._not_reached(place) and seeds[0].steps != seeds[1].steps
-    assert targets_page._accuracy(place) == 0.95
-    (lost,) = targets.curves(seeds[1:])[0].places
+    (group,) = targets.curves(seeds)[0].groups
+    said = f"1 of 2 seeds did not reach it in {seeds[1].steps:,} steps, 1 of them diverged"
+    assert said in targets_page._not_reached(group) and seeds[0].steps != seeds[1].steps
+    assert targets_page._accuracy(group) == 0.95
+    (lost,) = targets.curves(seeds[1:])[0].groups
     assert targets_page._accuracy(lost) is None
 
 

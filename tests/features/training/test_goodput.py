@@ -12,8 +12,9 @@ import pytest
 from benchmarks import goodput as injected
 from jaxbench.commands.run import require_price
 from jaxbench.errors import UserError
-from jaxbench.features.training import trainings
-from jaxbench.features.training.trainings import KINDS, Costs, Save, Start
+from jaxbench.features.training import costs as costs_lib
+from jaxbench.features.training.costs import Costs
+from jaxbench.features.training.trainings import KINDS, Save, Start
 from jaxbench.statistics.bootstrap import Estimate
 
 COSTS = Costs(interval_s=30.0, checkpoint_s=2.0, latency_s=5.0, restart_s=20.0, down_s=3.0, useful=0.9)
@@ -39,18 +40,18 @@ def simulated(costs: Costs, mtbf_s: float, *, intervals: int, seed: int = 0) -> 
 )
 def test_the_best_interval_is_the_published_one(checkpoint_min, mtbf_min, best_min):
     """Figures 3 to 5 of Daly (2006); the last is where a checkpoint takes twice the mean time between failures."""
-    assert trainings.daly(60 * checkpoint_min, 60 * mtbf_min) / 60 == pytest.approx(best_min, rel=0.006)
+    assert costs_lib.daly(60 * checkpoint_min, 60 * mtbf_min) / 60 == pytest.approx(best_min, rel=0.006)
 
 
 def test_the_best_interval_is_best():
-    best = trainings.daly(COSTS.checkpoint_s, 600)
+    best = costs_lib.daly(COSTS.checkpoint_s, 600)
     around = [dataclasses.replace(COSTS, interval_s=best * factor) for factor in (0.8, 1.0, 1.25)]
-    shares = [trainings.expected_goodput(costs, 600) for costs in around]
+    shares = [costs_lib.expected_goodput(costs, 600) for costs in around]
     assert max(shares) == shares[1]
 
 
 def test_without_failures_only_checkpoints_cost():
-    assert trainings.expected_goodput(COSTS, 1e12) == pytest.approx(0.9 * 30 / 32)
+    assert costs_lib.expected_goodput(COSTS, 1e12) == pytest.approx(0.9 * 30 / 32)
 
 
 @pytest.mark.parametrize("mtbf_s", [60.0, 300.0, 3000.0])
@@ -58,10 +59,10 @@ def test_without_failures_only_checkpoints_cost():
 def test_a_simulation_agrees_within_two_percent(mtbf_s, latency_s):
     """20,000 simulated long trainings each: the sampling error is below 1 %."""
     costs = dataclasses.replace(COSTS, latency_s=latency_s)
-    intervals = int(20_000 * trainings.expected_goodput(costs, mtbf_s) * mtbf_s / (costs.useful * costs.interval_s))
+    intervals = int(20_000 * costs_lib.expected_goodput(costs, mtbf_s) * mtbf_s / (costs.useful * costs.interval_s))
     useful_s = intervals * costs.useful * costs.interval_s
     assert useful_s / simulated(costs, mtbf_s, intervals=intervals) == pytest.approx(
-        trainings.expected_goodput(costs, mtbf_s), rel=0.02
+        costs_lib.expected_goodput(costs, mtbf_s), rel=0.02
     )
 
 
@@ -72,9 +73,9 @@ def test_a_short_training_pays_for_its_first_start():
 
 
 def test_more_devices_need_more_checkpoints_and_give_less():
-    found = [trainings.at_devices(COSTS, devices=n, failures_per_device_hour=2e-5) for n in (1, 100, 10_000, 100_000)]
+    found = [costs_lib.at_devices(COSTS, devices=n, failures_per_device_hour=2e-5) for n in (1, 100, 10_000, 100_000)]
     assert found == sorted(found, reverse=True)
-    assert found[0][0] == pytest.approx(trainings.daly(2.0, 3600 / 2e-5)) and 0 < found[-1][1] < found[0][1] < 0.9
+    assert found[0][0] == pytest.approx(costs_lib.daly(2.0, 3600 / 2e-5)) and 0 < found[-1][1] < found[0][1] < 0.9
 
 
 def test_costs_are_means_of_the_account():
@@ -87,7 +88,7 @@ def test_costs_are_means_of_the_account():
 
     killed = start(0, 0, 25, [(10, 10), (20, 20)], start=4, compile=6, steps=25, checkpoint=2, input=5)
     ended = start(44, 20, 30, [(30, 10)], start=5, compile=6, restore=1, steps=10, checkpoint=1, evaluation=10)
-    assert trainings.measured_costs([killed, ended]) == Costs(
+    assert costs_lib.measured_costs([killed, ended]) == Costs(
         interval_s=pytest.approx(30 / 3 / 0.7),
         checkpoint_s=1.0,
         latency_s=1.0,
@@ -95,14 +96,14 @@ def test_costs_are_means_of_the_account():
         down_s=2.0,
         useful=pytest.approx(0.7),
     )
-    assert trainings.measured_costs([]) is None
+    assert costs_lib.measured_costs([]) is None
 
 
 CONFIG = {"experiment": "cnn", "model": {"width": 16}}
 
 
 def test_a_thousand_steps_worked_by_hand():
-    cost = trainings.of_steps(Estimate(value=0.36, lo=0.18, hi=0.72), 1000, 2.5)
+    cost = costs_lib.of_steps(Estimate(value=0.36, lo=0.18, hi=0.72), 1000, 2.5)
     assert (cost.value, cost.lo, cost.hi) == pytest.approx((0.25, 0.125, 0.5))
 
 
@@ -125,13 +126,13 @@ def test_the_steps_to_the_target_come_from_a_training_next_to_the_run(tmp_path):
     (tmp_path / "f" / "metrics.jsonl").write_text("{")
     run = tmp_path / "run"
     run.mkdir()
-    assert trainings.steps_to_target(run, CONFIG) == {32: 200}
+    assert costs_lib.steps_to_target(run, CONFIG) == {32: 200}
 
 
 def test_energy_is_said_only_where_a_counter_was_read():
-    (said,) = trainings.price_sentences([], 2.5, {}, {"package-0": 600.0, "GPU 0": 900.0}, 10.0)
+    (said,) = costs_lib.price_sentences([], 2.5, {}, {"package-0": 600.0, "GPU 0": 900.0}, 10.0)
     assert "by package-0, GPU 0: 1,500 J in 10 s, 150 W on average" in said
-    (said,) = trainings.price_sentences([], 2.5, {}, {}, 10.0)
+    (said,) = costs_lib.price_sentences([], 2.5, {}, {}, 10.0)
     assert said.startswith("Energy: unknown")
 
 

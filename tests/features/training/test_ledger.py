@@ -191,7 +191,8 @@ def test_a_worker_tells_its_supervisor_what_the_ledger_is_doing(begin):
     training.role = ProcessRole(ledger=ledger)
     with ledger.doing("input"):
         ledger.step = 7
-        watch = Watch(1, 10.0, 0.0)
+        watch = Watch(1, 10.0)
         watch.heard(0, training.beat(), 5.0)
         assert training.beat() == worker.Beat(kind="input", ticks=ledger.ticks, step=7)
-    assert watch.fault(14.0) is None and watch.fault(16.0) == (0, "gave no sign of life for 10 s (--fault_timeout)")
+    assert watch.fault([0], 14.0) is None
+    assert watch.fault([0], 16.0) == (0, "gave no sign of life for 10 s (--fault_timeout)")

@@ -254,7 +254,9 @@ def test_a_full_disk_ends_all_with_one_sentence_and_no_loss(points, tmp_path):
         points.run = disk / "run"
         code, out, err = points.train(2, "--config.train.keep=100", "--elastic")
         assert code == 2 and gone() and points.steps, out + err
-        assert re.fullmatch(r"jaxbench: process \d of 2 .*cannot write to .*No space left on device.*\n", err), err
+        # Both may find the disk full before one has ended the other: then no process is to blame.
+        said = r"jaxbench: (process \d of 2 .*)?cannot write to .*No space left on device.*: free some space, .*\n"
+        assert re.fullmatch(said, err), err
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
@@ -332,12 +334,12 @@ def test_a_launch_with_a_killed_leader_ends(points):
 )
 def test_which_process_is_lost(beats, now, words):
     """Two processes with a limit of 10 s. Both repeat the same message, or one is silent."""
-    watch = Watch(2, 10.0, 0.0)
+    watch = Watch(2, 10.0)
     for second in range(int(now) + 1):
         for process, beat in enumerate(beats):
             if beat is not None:
                 watch.heard(process, Beat(**dict(zip(("kind", "step", "ticks"), beat, strict=True))), float(second))
-    found = watch.fault(now)
+    found = watch.fault([0, 1], now)
     if words is None:
         assert found is None
     else:

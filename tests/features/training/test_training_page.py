@@ -48,7 +48,7 @@ def test_the_page_shows_where_the_time_went(folder):
     text = io.StringIO()
     training.write(folder, Console(file=text, width=100))
     for said in (
-        "60.0 of 100.0 s, in 2 starts, were steps that count: the goodput is 60.0%",
+        "60.0 of 100.0 s, in 2 starts, were steps that count: the goodput is 60.0 %",
         "repeated steps",
         "idle between starts",
     ):

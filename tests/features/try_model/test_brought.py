@@ -13,13 +13,13 @@ from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.core.point import Point
 from jaxbench.core.schema import Verdict
 from jaxbench.errors import Unsupported
 from jaxbench.features.try_model import trial
 from jaxbench.levers import DEFAULTS
 from jaxbench.measure import model_steps
 from jaxbench.measure.bench import Bench
-from jaxbench.measure.point import Point
 from jaxbench.processes.server import StageError
 
 BATCH = 16

@@ -17,10 +17,10 @@ from thin import thin
 
 from jaxbench import config as config_lib
 from jaxbench import discovery
+from jaxbench.core.point import Point
 from jaxbench.features.try_model import trial
 from jaxbench.levers import DEFAULTS
 from jaxbench.measure import first_step, model_steps
-from jaxbench.measure.point import Point
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Failed, Tried, Try
 from jaxbench.processes.server import _attempt
@@ -45,7 +45,9 @@ class Here:
     def ask(self, request: Try) -> Tried:
         answer = _attempt(lambda: trial.attempt(self.bench, request.point))
         if isinstance(answer, Failed):
-            raise WorkerError(**dataclasses.asdict(answer))
+            facts = dataclasses.asdict(answer)
+            del facts["follows"]  # it is for the supervisor
+            raise WorkerError(**facts)
         return answer
 
     def tried(self, strategy: str, devices: int = 2) -> tuple[str, str]:

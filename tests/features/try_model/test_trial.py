@@ -12,8 +12,10 @@ import brought
 import pytest
 from doorway import jaxbench
 from launched import until
+from ml_collections import ConfigDict
 from rich.console import Console
 
+from jaxbench import commandline
 from jaxbench.core.schema import Verdict
 from jaxbench.errors import UserError
 from jaxbench.features.try_model import trial
@@ -88,6 +90,26 @@ def test_the_table_of_a_model_that_not_all_strategies_can_take(tmp_path):
     assert len(words) == 5 and all(row == ["right", "cannot", "cannot"] for row in words.values())
     assert "with explicit sharding every layout must be known" in done.stdout
     assert "the loss of 'mine' looks across examples" in done.stdout
+
+
+class Gathering(Answering):
+    """The ways to gather parameters send 8, 5 and 2 MB."""
+
+    def ask(self, request: Try) -> Tried:
+        sent = {"each": 8, "once": 5, "once_summed": 2}[request.point["levers"]["gather"]]
+        return Tried(checks=(RIGHT,), sent_bytes=10**6 * sent, state_bytes=0, peak_bytes=10**9)
+
+
+def test_with_micro_batches_it_says_which_way_to_gather_parameters_sends_least():
+    words = ["--config.lever.accumulate=4"]
+    commandline._check_ignored("try", words, ConfigDict())
+    config = ConfigDict({"lever": {"accumulate": "4"}})
+    *ways, last = trial._try_gathers(Gathering(), config, ["fsdp"], batch=16, loss="")
+    assert [way.split(": ")[0].split("gather=")[1] for way in ways] == ["each", "once", "once_summed"]
+    assert all(": right, sends " in way for way in ways) and last.startswith("gather=once_summed sends least")
+    assert (
+        trial._try_gathers(Gathering(), ConfigDict({"lever": {"accumulate": "1"}}), ["fsdp"], batch=16, loss="") == []
+    )
 
 
 class Slow(Answering):

@@ -23,7 +23,7 @@ def check(job: Job) -> None:
             f"--processes_per_node={job.processes_per_node} is not possible with k8s, where a pod is one process with "
             "all devices of its host: use 1."
         )
-    if "image" not in _options(job):
+    if "image" not in _k8s_options(job):
         raise UserError(
             "k8s needs an image with jaxbench in it: add --options=image=registry/name:tag. The Dockerfile of the "
             "repository builds one, and its first lines say how."
@@ -32,7 +32,7 @@ def check(job: Job) -> None:
 
 def text(job: Job) -> str:
     """The manifest of the JobSet."""
-    options = _options(job)
+    options = _k8s_options(job)
     template = Path(__file__).with_name("jobset.yaml").read_text(encoding="utf-8")
     # Strict: a name that is missing would leave a manifest that is legal and wrong.
     environment = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
@@ -71,5 +71,5 @@ def _arguments(job: Job) -> list[str]:
     return [*words, *world, "--process=$(JOB_COMPLETION_INDEX)"]
 
 
-def _options(job: Job) -> dict[str, str]:
+def _k8s_options(job: Job) -> dict[str, str]:
     return named(job, "k8s", OPTIONS, lambda name: name in ("image", "claim") or "/" in name)

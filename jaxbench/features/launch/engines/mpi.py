@@ -61,4 +61,5 @@ def submit(job: Job) -> Submitted:
 
 
 def _hosts(options: Sequence[str]) -> bool:
+    """Whether options for mpirun name hosts."""
     return any(word.lstrip("-") in ("H", "host", "hostfile", "machinefile", "default-hostfile") for word in options)

@@ -75,10 +75,12 @@ def submit(job: Job) -> Submitted:
 
 
 def _submitit() -> Any:
+    """The package submitit. Raises UserError with how to install it."""
     return optional("submitit", "submitit, which asks Slurm, is", "slurm")
 
 
 def _executor(job: Job) -> Any:
+    """Submitit's executor with the settings of the job."""
     # Any number of requeues after a time limit: a run folder continues where it was.
     executor: Any = _submitit().SlurmExecutor(folder=job.folder.parent / "slurm", max_num_timeout=10_000)
     executor.update_parameters(**_asked(job))

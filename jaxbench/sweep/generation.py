@@ -13,20 +13,19 @@ from __future__ import annotations
 import dataclasses
 
 from jaxbench.config import Settings
-from jaxbench.features.decode.settle import MEASURES
+from jaxbench.core.point import Point
 from jaxbench.levers import BATCH, CACHE_FORMAT, MESH, PART, WEIGHT_FORMAT, Arm
-from jaxbench.measure.point import Point
 from jaxbench.parallel import generation
 from jaxbench.parallel.generation import LOCAL, MESSAGES, PREFILL, PRODUCTS, SCAN, TINY, TRIAD, WEIGHTS
 from jaxbench.processes.counts import device_counts, process_counts
 from jaxbench.records.manifest import Machine
 from jaxbench.sweep.plan import possible
 
+MEASURES = "decode"  # of the config
 
-def points(settings: Settings, machine: Machine, measures: str) -> tuple[list[Point], list[str]] | None:
-    """(the points of a run, sentences on those that were left out); None for a run of something else."""
-    if measures != MEASURES:
-        return None
+
+def points(settings: Settings, machine: Machine) -> tuple[list[Point], list[str]]:
+    """(the points of a run, sentences on those that were left out)."""
     counts = device_counts(settings, machine)
     processes = process_counts(settings, counts, machine)
     steps: list[Point] = []
@@ -42,10 +41,11 @@ def points(settings: Settings, machine: Machine, measures: str) -> tuple[list[Po
                     continue
                 steps.append(_step(settings, machine, strategy, devices, arm, batch, processes[devices]))
     notes = [f"Left out: {', '.join(dict.fromkeys(names))} devices: {why}." for why, names in left_out.items()]
-    return [*steps, *_explaining(settings, steps)], notes
+    return [*steps, *_ablations(settings, steps)], notes
 
 
 def _impossible(strategy: str, devices: int, sizes: dict[str, int], batch: int) -> str:
+    """Why a strategy has no point on these devices, as a clause; "" if it has."""
     if batch % sizes["data"]:
         return f"a batch of {batch} does not divide over {sizes['data']}"
     if strategy == "both" and devices > 1 and sizes["data"] == 1:
@@ -56,6 +56,7 @@ def _impossible(strategy: str, devices: int, sizes: dict[str, int], batch: int) 
 def _step(
     settings: Settings, machine: Machine, strategy: str, devices: int, arm: Arm, batch: int, processes: int
 ) -> Point:
+    """The point of a whole step."""
     platform = machine["platform"]
     weights = generation.resolved(arm.levers[WEIGHT_FORMAT.name], platform)
     cache = arm.levers[CACHE_FORMAT.name]
@@ -76,7 +77,7 @@ def _step(
     )
 
 
-def _explaining(settings: Settings, steps: list[Point]) -> list[Point]:
+def _ablations(settings: Settings, steps: list[Point]) -> list[Point]:
     """The further points. They come last, because each needs the compile report of its step."""
     found: list[Point] = []
     prompts: set[tuple[str, ...]] = set()
@@ -112,6 +113,7 @@ def _explaining(settings: Settings, steps: list[Point]) -> list[Point]:
 
 
 def _part(point: Point, part: str, global_batch: int | None = None) -> Point:
+    """A point that explains another by running a part of its step."""
     return dataclasses.replace(
         point,
         point=f"{point.point}/{part}",

@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from jaxbench.core.point import Point
 from jaxbench.core.schema import OWN
-from jaxbench.errors import of_kind
-from jaxbench.features.ablations.points import LOCAL
 from jaxbench.levers import PART
-from jaxbench.measure.point import Point
 from jaxbench.processes.client import WorkerError
 from jaxbench.processes.messages import Answer, Fields, Refer, Request
-from jaxbench.sweep.plan import Placed
+from jaxbench.sweep.ablations import LOCAL
 
 # What a worker answers if the step does not fit: an Unfit of `measure.memory`, or an error of the devices.
 OUT_OF_MEMORY = ("Unfit", "JaxRuntimeError: RESOURCE_EXHAUSTED", "XlaRuntimeError: RESOURCE_EXHAUSTED")
@@ -26,7 +24,7 @@ OUT_OF_MEMORY = ("Unfit", "JaxRuntimeError: RESOURCE_EXHAUSTED", "XlaRuntimeErro
 class Asks(Protocol):
     """What can ask a process with the devices of a point."""
 
-    def ask_for(self, point: Placed, request: Request[Answer]) -> Answer: ...
+    def ask_for(self, point: Point, request: Request[Answer]) -> Answer: ...
 
 
 class References:
@@ -35,18 +33,17 @@ class References:
     run: the folder below which the files go. points: of the run.
     """
 
-    def __init__(self, run: Path, points: Sequence[Placed]):
+    def __init__(self, run: Path, points: Sequence[Point]):
         self.folder = run / "references"
-        self._counts = sorted({1, *(p.devices for p in points if isinstance(p, Point))})
+        self._counts = sorted({1, *(p.devices for p in points if not p.of_case)})
         self._told: dict[str, Fields] = {}
         self._failed: dict[str, float] = {}  # the largest device count that failed; infinite for a broken step
 
-    def make(self, workers: Asks, placed: Placed) -> None:
+    def make(self, workers: Asks, point: Point) -> None:
         """Asks for the reference of a point, unless it exists. A failure leaves the point unchecked."""
-        key = self._key(placed)
+        key = self._key(point)
         if not key or "file" in self._told.get(key, {}):  # points of one global batch share it
             return
-        point = of_kind(Point, placed)
         self.folder.mkdir(exist_ok=True)
         file = str((self.folder / f"{key}.npz").resolve())
         shares = bool(point.explains)  # one device does its share of the batch, on its own
@@ -81,15 +78,15 @@ class References:
         """Removes the files."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _key(self, placed: Placed) -> str:
+    def _key(self, point: Point) -> str:
         """The name of the file that a point needs; "" for a point that needs none."""
-        if not isinstance(placed, Point) or placed.strategy != OWN:
+        if point.strategy != OWN:
             return ""
-        if not placed.explains:
-            return f"{placed.global_batch}-{placed.arm}".replace("/", "_")
-        local = placed.levers[PART.name] == LOCAL  # of the ablations, only this one runs the step of one device
-        return f"share-{placed.global_batch // placed.devices}" if local else ""
+        if not point.explains:
+            return f"{point.global_batch}-{point.arm}".replace("/", "_")
+        local = point.part == LOCAL  # of the ablations, only this one runs the step of one device
+        return f"share-{point.global_batch // point.devices}" if local else ""
 
-    def told(self, placed: Placed) -> Fields:
+    def told(self, point: Point) -> Fields:
         """The reference of a point, for a request about it."""
-        return self._told.get(self._key(placed), {})
+        return self._told.get(self._key(point), {})

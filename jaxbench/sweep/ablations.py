@@ -19,9 +19,9 @@ from typing import Any
 
 from jaxbench import parallel
 from jaxbench.config import Settings
+from jaxbench.core.point import Point
 from jaxbench.core.schema import OWN
 from jaxbench.levers import EXECUTION, INPUT, MESH, PART, REDUCTION, TRAININGS
-from jaxbench.measure.point import Point
 from jaxbench.parallel.stage import AXIS as STAGE
 
 ALONE, LOCAL, SCHEDULE, COMMUNICATION = "alone", "local", "schedule", "communication"
@@ -70,6 +70,7 @@ def _whole(point: Point) -> bool:
 
 
 def _parts(point: Point) -> list[Point]:
+    """The ablations that run a part of the step of a point on several devices."""
     if point.strategy == OWN:  # compiled as a whole: what can be measured apart is made from its parts
         share, rest = divmod(point.global_batch, point.devices)
         alone = _part(point, ALONE, devices=1, processes=1, global_batch=share)
@@ -98,6 +99,7 @@ def _in_processes(point: Point, share: int) -> Point:
 
 
 def _part(point: Point, part: str, **changed: Any) -> Point:
+    """The ablation of a point that runs one part of its step."""
     levers = {**point.levers, PART.name: part, INPUT.name: INPUT.default}  # waiting for input is a factor of its own
     return dataclasses.replace(point, point=f"{point.point}/{part}", explains=point.point, levers=levers, **changed)
 
