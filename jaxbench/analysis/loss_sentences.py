@@ -7,9 +7,8 @@ import math
 from collections.abc import Sequence
 
 from jaxbench.analysis import busy, waterfall
-from jaxbench.analysis.busy import Busy
 from jaxbench.analysis.quantities import devices, interval, percent, scaled, seconds, times
-from jaxbench.analysis.run_rows import Row, fault
+from jaxbench.analysis.run_rows import fault
 from jaxbench.analysis.waterfall import (
     BUBBLE,
     CLOCK,
@@ -26,6 +25,7 @@ from jaxbench.analysis.waterfall import (
     UNEXPLAINED,
     Factor,
     Waterfall,
+    Withheld,
 )
 from jaxbench.statistics import core_speeds, paired_ratio
 from jaxbench.statistics.bootstrap import Estimate
@@ -80,7 +80,9 @@ ADVICE = {
     "one payload": "between CPU processes each of its {arrays} gradient arrays has its own all-reduce with its own "
     "latency: --config.strategy=shard_map --config.lever.reduction=fused sends them as one",
     "busy": "{family}: {why}, so its losses say little about the program. Measure again on a quiet machine.",
-    "withheld": "{family}, {devices}: no waterfall, because {why}. Measure again on a quiet machine.",
+    "withheld": "{points}: no waterfall, because {why}. {remedy}",
+    "quiet": "Measure again on a quiet machine.",
+    "more rounds": "More rounds need a larger --config.measure.rounds, or a larger --config.measure.budget_s.",
 }
 WORTH = 1.0  # percentage points of efficiency: a factor that loses less gets no advice
 HARDLY = 0.1  # up to this share of hidden communication, overlap is the advice
@@ -94,13 +96,18 @@ def sentences(waterfalls: Sequence[Waterfall]) -> list[str]:
     return [f"{one.family}, {sentence(one)}" if several else sentence(one) for one in waterfalls]
 
 
-def withheld(busy_rows: Sequence[tuple[Row, Busy]]) -> list[str]:
-    """One sentence for each point that has no waterfall because the machine was busy."""
+def withheld(found: Sequence[Withheld]) -> list[str]:
+    """One sentence for the points that have no waterfall for the same reason."""
+    alike: dict[tuple[str, bool], list[str]] = {}
+    for each in found:
+        point = each.row.point
+        name = f"{point.strategy} {point.scaling}, {devices(point.devices)}"
+        alike.setdefault((each.why, each.busy), []).append(name)
     return [
         ADVICE["withheld"].format(
-            family=f"{row.point.strategy} {row.point.scaling}", devices=devices(row.point.devices), why=each.sentence
+            points="; ".join(names), why=why, remedy=ADVICE["quiet" if busy_machine else "more rounds"]
         )
-        for row, each in busy_rows
+        for (why, busy_machine), names in alike.items()
     ]
 
 

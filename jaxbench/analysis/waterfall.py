@@ -29,7 +29,7 @@ from jaxbench.levers import ACCUMULATE, MESH, SCHEDULE
 from jaxbench.records.machine_profile import MachineProfile
 from jaxbench.records.manifest import Surroundings
 from jaxbench.statistics import core_speeds, paired_ratio
-from jaxbench.statistics.bootstrap import UNKNOWN, Estimate
+from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate
 from jaxbench.statistics.paired_ratio import SharedTimes
 
 EXTRA_WORK, SMALLER_BATCH, CONTENTION = "extra work", "smaller share", "shared machine"
@@ -60,6 +60,7 @@ NAMES = (
 )
 PARTS = ("alone", "processes", "local", "schedule", "communication")
 RESIDENT = "resident"  # the ablation of a step that waits for input: the same step with its input on the devices
+FEW_ROUNDS = f"{{count}} rounds have the point, its base and all of its parts, and an interval needs {MIN_ROUNDS}"
 OTHER_WORK = "a smaller batch has {share:.2f}x the products of a device's part of the step"
 COUNTED = 0.005  # two programs do the same work if their FLOPs differ by less than this, relative
 SHARE = 0.05  # a part of the batch is the same work as a device's part of the step if their FLOPs differ by less
@@ -97,6 +98,16 @@ class Factor:
     def negligible(self) -> bool:
         """Whether the interval contains 0 and ends within `SMALL` of it. Such a factor gets no bar or words."""
         return not self.resolved and not max(-self.lost.lo, self.lost.hi) >= SMALL
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """A row with ablations but without a waterfall. why: a clause. busy: because the machine was, and not because there
+    are too few rounds."""
+
+    row: Row
+    why: str
+    busy: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -194,9 +205,16 @@ def find(
     return [one for one in found if one.efficiency.has_interval]
 
 
-def withheld(rows: Sequence[Row]) -> list[tuple[Row, Busy]]:
-    """The rows without a waterfall because the machine was busy in most of their rounds, with what it did."""
-    return [(row, each) for _, row in _explained(rows) if (each := _mostly_busy(row)) is not None]
+def withheld(rows: Sequence[Row]) -> list[Withheld]:
+    """The rows that have ablations but no waterfall, with the reason."""
+    found = []
+    for base, row in _explained(rows):
+        shared = len(paired_ratio.shared_units([base, row, *_usable(base, row).values()]))
+        if (each := _mostly_busy(row)) is not None:
+            found.append(Withheld(row, each.sentence, busy=True))
+        elif shared < MIN_ROUNDS:
+            found.append(Withheld(row, FEW_ROUNDS.format(count=shared), busy=False))
+    return found
 
 
 def _mostly_busy(row: Row) -> Busy | None:

@@ -29,7 +29,6 @@ from jaxbench.analysis import (
 )
 from jaxbench.analysis.alpha_beta import AlphaBetaFit
 from jaxbench.analysis.arms import ArmGroup
-from jaxbench.analysis.busy import Busy
 from jaxbench.analysis.case_comparisons import CallSplit, Crossing, HalfPerformance, PublishedVerdict, Way
 from jaxbench.analysis.decoding import TokenTime
 from jaxbench.analysis.headline import Control
@@ -38,7 +37,7 @@ from jaxbench.analysis.points import MeasuredPoint
 from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.scaling_laws import Fit
 from jaxbench.analysis.studies import Law
-from jaxbench.analysis.waterfall import Waterfall
+from jaxbench.analysis.waterfall import Waterfall, Withheld
 from jaxbench.core.store import RunFolder
 from jaxbench.errors import present
 from jaxbench.levers import LEVERS, PART
@@ -154,8 +153,8 @@ class RunReport:
         return headline.controls(self.rows) if self.kind == TRAINING else []
 
     @functools.cached_property
-    def withheld(self) -> list[tuple[Row, Busy]]:
-        """The points that have no waterfall because the machine was busy."""
+    def withheld(self) -> list[Withheld]:
+        """The points that have ablations but no waterfall."""
         return waterfall.withheld(self.rows) if self.kind == TRAINING else []
 
     @functools.cached_property

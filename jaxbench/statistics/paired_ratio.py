@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate, estimate
+from jaxbench.statistics.bootstrap import MIN_ROUNDS, UNKNOWN, Estimate, Unit, estimate
 from jaxbench.statistics.timing import TimedPoint, Timing, centre, samples_of
 
 R = TypeVar("R", bound="Timed")
@@ -49,14 +49,19 @@ class SharedTimes:
         return self.estimate(self.step_s[0] / self.step_s[1], self.draws[0] / self.draws[1])
 
 
+def shared_units(rows: Sequence[Timed]) -> set[Unit]:
+    """The rounds, as (session, round), that all of these rows have."""
+    first, *others = [row.point.units for row in rows]
+    return set(first).intersection(*others)
+
+
 def times(rows: Sequence[Timed], *, own: bool = False) -> SharedTimes:
     """The shared times of measured rows of one run; they must use the same draws (docs/metrics, Intervals).
 
     own: intervals follow from how the shared rounds depend on each other, if processes take turns. Otherwise they take
       the factor of all rounds of the run, as the rule that ends a run does.
     """
-    units = [row.point.units for row in rows]
-    shared = set(units[0]).intersection(*units[1:])
+    units, shared = [row.point.units for row in rows], shared_units(rows)
     # If all rounds are shared, the times and draws of each row are already those of the shared rounds.
     if len(shared) < MIN_ROUNDS or all(len(each) == len(shared) for each in units):
         step_s = np.array([row.timing.step_s.value for row in rows])

@@ -96,7 +96,7 @@ def test_a_busy_machine_has_no_headline_and_no_waterfall_but_a_cause(tmp_path, f
     assert why.startswith(f"shard_map strong, 2 devices: no waterfall, because {said}")
     assert page["Load"][0].startswith(f"This machine was busy: {cause}")
     assert figures.draw_waterfall.draw(run) is None
-    assert figures.busy_remarks(run.withheld)[0].startswith(f"no waterfall of {TWO}: {said}")
+    assert figures.withheld_remarks(run.withheld)[0].startswith(f"no waterfall of {TWO}: {said}")
 
 
 @pytest.mark.parametrize(("facts", "cause"), CAUSES)

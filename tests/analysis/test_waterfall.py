@@ -281,6 +281,21 @@ def test_few_rounds_explain_nothing(tmp_path: Path, rounds: int, explained: int)
     assert len(made(tmp_path, rounds=rounds)) == explained
 
 
+def test_few_rounds_of_the_parts_are_the_reason_that_the_page_gives(tmp_path: Path) -> None:
+    run = RunFolder(fab.folder(tmp_path, {2: USUAL}, rounds=12, scalings=("strong", "weak")))
+    few = [
+        dataclasses.replace(point, rounds=point.rounds[::4]) if point.explains else point for point in points.load(run)
+    ]
+    rows = run_rows.analyse(few, config=run.config())
+    assert waterfall.find(rows) == []
+    (said,) = loss_sentences.withheld(waterfall.withheld(rows))  # the reason is common, so it is said once
+    assert said == (
+        "shard_map strong, 2 devices; shard_map weak, 2 devices: no waterfall, because 3 rounds have the point, its "
+        "base and all of its parts, and an interval needs 5. More rounds need a larger --config.measure.rounds, or a "
+        "larger --config.measure.budget_s."
+    )
+
+
 def test_the_efficiency_is_that_of_the_row_although_its_parts_have_fewer_rounds(tmp_path: Path) -> None:
     """Parts of a run get as many rounds as their factors need; the page once showed two different efficiencies."""
     run = RunFolder(fab.folder(tmp_path, {2: USUAL}, rounds=20, noise=0.1))

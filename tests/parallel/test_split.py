@@ -74,6 +74,24 @@ def test_with_positions_exchanged_for_heads(mesh):
     assert "all-to-all" in kinds and "collective-permute" not in kinds
 
 
+@pytest.mark.parametrize(
+    ("mesh", "ulysses", "kind", "share"),
+    [
+        ("context=4", False, "collective-permute", 2 / 8),
+        ("context=2,tensor=2", False, "collective-permute", 2 / 8),
+        ("context=2", True, "all-to-all", (8 + 2) / 16),
+        ("context=4", True, "all-to-all", (8 + 4) / 16),  # two heads do not divide over four devices
+    ],
+)
+def test_heads_of_keys_that_queries_share_travel_once(mesh, ulysses, kind, share):
+    """Two heads of keys for eight of queries, over eight of each."""
+    moved = []
+    for heads in (2, 8):
+        report = tried(mesh, ulysses=ulysses, **{"model.kv_heads": heads})
+        moved.append(sum(c.elements for c in report.collectives if c.kind == kind))
+    assert moved[0] == share * moved[1]
+
+
 @pytest.mark.parametrize(("gather", "times"), [("each", 8), ("once", 1), ("once_summed", 1)])
 def test_the_expected_gathers_are_all_parameters_as_often_as_the_lever_allows(gather, times):
     workload, _ = case(**{"lever.accumulate": "4"})

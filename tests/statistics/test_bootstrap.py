@@ -153,6 +153,13 @@ def test_devices_that_share_cores_do_not_make_one_process_of_several(tmp_path: P
     assert draws.processes(loaded[0].units) == 3
 
 
+def test_an_interval_follows_its_value_through_a_ratio() -> None:
+    seconds = Estimate(value=4.0, lo=2.0, hi=8.0)
+    assert seconds.over(4.0) == Estimate(value=1.0, lo=0.5, hi=2.0)
+    assert seconds.times(2.0) == Estimate(value=8.0, lo=4.0, hi=16.0)
+    assert seconds.under(16.0) == Estimate(value=4.0, lo=2.0, hi=8.0)  # a rate: the longest time is the lowest
+
+
 def test_unknown_estimates_are_equal_on_every_python() -> None:
     alone, other = Estimate(value=1.0), Estimate(value=1.0, lo=float("nan"), hi=float("nan"))
     assert alone == other and hash(alone) == hash(other) and Estimate() == Estimate()

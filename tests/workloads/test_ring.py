@@ -108,6 +108,17 @@ def test_a_split_sequence_has_the_attention_and_the_gradients_of_a_whole_one(dev
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize(("devices", "context"), [(2, {}), (4, {}), (2, {"ulysses": True}), (4, {"ulysses": True})])
+def test_heads_of_keys_may_be_shared_by_queries(devices, context):
+    """Two heads of keys for eight of queries. An exchange among four devices needs four: each of them twice."""
+    q, k, v = drawn(32, 16, heads=8)
+    qkv = q, k[:, :2], v[:, :2]
+    expected = gradients(lambda q, k, v: attention.causal(q, jnp.repeat(k, 4, 1), jnp.repeat(v, 4, 1)), qkv)
+    found = jax.jit(partial(gradients, split_attention(devices, **context)))(qkv)
+    for name, x, y in zip(("out", "dq", "dk", "dv"), found, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
 def test_heads_that_do_not_divide_cannot_be_exchanged():
     with pytest.raises(UserError, match="2 heads cannot be exchanged over 4 devices .*: use --config.lever.context"):
         split_attention(4, ulysses=True)(*drawn(32, 16))

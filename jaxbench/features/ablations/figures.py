@@ -9,9 +9,7 @@ from typing import Protocol
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from jaxbench.analysis.busy import Busy
 from jaxbench.analysis.quantities import devices
-from jaxbench.analysis.run_rows import Row
 from jaxbench.analysis.waterfall import (
     CLOCK,
     CONTENTION,
@@ -23,6 +21,7 @@ from jaxbench.analysis.waterfall import (
     UNEQUAL,
     Factor,
     Waterfall,
+    Withheld,
 )
 from jaxbench.report.drawing import marks, notes
 from jaxbench.report.drawing.canvas import plot, short
@@ -79,7 +78,7 @@ def draw_waterfall(run: RunReport) -> Chart | None:
         heights=1.9,
         sharey=True,
         handles=handles([one for one in every if _waterfall_name(one) in shown]),
-        remarks=[*remarks(every), *busy_remarks(run.withheld), *rest],
+        remarks=[*remarks(every), *withheld_remarks(run.withheld), *rest],
     )
 
 
@@ -154,9 +153,9 @@ def _interval(axes: Axes, at: float, value: Estimate) -> None:
         axes.errorbar([at], [value.value], yerr=[[value.value - value.lo], [value.hi - value.value]], **_ERROR)
 
 
-def busy_remarks(withheld: Sequence[tuple[Row, Busy]]) -> list[str]:
-    """A note on the points that have no bars because the machine was busy."""
-    return [f"no waterfall of {row.point_id}: {each.sentence}" for row, each in withheld]
+def withheld_remarks(withheld: Sequence[Withheld]) -> list[str]:
+    """A note on each point that has no bars."""
+    return [f"no waterfall of {each.row.point_id}: {each.why}" for each in withheld]
 
 
 def remarks(every: Sequence[Waterfall]) -> list[str]:

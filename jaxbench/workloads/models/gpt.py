@@ -42,6 +42,7 @@ from jaxbench.workloads.losses import PerPosition, score
 from jaxbench.workloads.models import sharded_layers
 from jaxbench.workloads.models.attention import KERNELS, causal
 from jaxbench.workloads.models.blocks import run_blocks
+from jaxbench.workloads.models.ring import exchanged
 from jaxbench.workloads.models.sharded_layers import Vocabulary, column, columns, row, score_bytes
 
 EXPANSION = 4  # hidden width of a block's perceptron, in widths
@@ -188,12 +189,11 @@ class Attention(nnx.Module):
         if self.shared:
             all_BKGTH = jnp.transpose(column(self.grouped, x_BTD), (0, 2, 3, 1, 4))  # G: shared + 2
             q_BNTH = all_BKGTH[:, :, :-2].reshape(all_BKGTH.shape[0], -1, *all_BKGTH.shape[3:])
-            # Each head of keys and values serves `shared` heads of queries.
-            k_BNTH, v_BNTH = (jnp.repeat(all_BKGTH[:, :, at], self.shared, axis=1) for at in (-2, -1))
+            k_BKTH, v_BKTH = all_BKGTH[:, :, -2], all_BKGTH[:, :, -1]
         else:
-            q_BNTH, k_BNTH, v_BNTH = jnp.transpose(column(self.qkv, x_BTD), (2, 0, 3, 1, 4))
-        q_BNTH, k_BNTH = checkpoint_name(q_BNTH, "query_proj"), checkpoint_name(k_BNTH, "key_proj")
-        mixed_BNTH = causal(q_BNTH, k_BNTH, checkpoint_name(v_BNTH, "value_proj"), self.kernel)
+            q_BNTH, k_BKTH, v_BKTH = jnp.transpose(column(self.qkv, x_BTD), (2, 0, 3, 1, 4))
+        q_BNTH, k_BKTH = checkpoint_name(q_BNTH, "query_proj"), checkpoint_name(k_BKTH, "key_proj")
+        mixed_BNTH = causal(q_BNTH, k_BKTH, checkpoint_name(v_BKTH, "value_proj"), self.kernel)
         return checkpoint_name(row(self.out, jnp.transpose(mixed_BNTH, (0, 2, 1, 3))), "out_proj")
 
 
@@ -411,12 +411,14 @@ def collective_bounds(shape: Dimensions, share: DeviceShare, *, recomputed: bool
         bounds |= _tensor(shape, share, positions_held, recomputed=recomputed)
     ring = share.over("context")
     if ring > 1:
-        part = positions_held * shape.heads * shape.head // share.over("tensor")  # keys, or values, of one block
+        queries, keys = (heads // share.over("tensor") for heads in (shape.heads, shape.kv_heads or shape.heads))
+        part = positions_held * shape.head  # of one head of keys, or of values, of one block
         # Keys and values travel the ring in both passes. In the backward pass their gradients return to their device.
-        once, back = 2 * (ring - 1) * part, (2 * (ring - 1) + 2 * ring) * part
+        once, back = 2 * (ring - 1) * keys * part, (2 * (ring - 1) + 2 * ring) * keys * part
         kind = "collective-permute"
         if share.ulysses:  # queries, keys and values to their heads, and the result back; and the gradients
-            kind, once, back = "all-to-all", 4 * part, 4 * part
+            both_ways = 2 * (queries + exchanged(queries, keys, ring)) * part
+            kind, once, back = "all-to-all", both_ways, both_ways
         bounds[kind] = shape.layers * (once + back), shape.layers * (once + back + recomputed * once)
     if share.over("expert") > 1:
         sent = share.examples * shape.experts * capacity(shape.context, shape.experts) * shape.width

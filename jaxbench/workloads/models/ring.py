@@ -9,15 +9,23 @@ the results are added up in float32. Where there is no such kernel, a product is
 two axes of positions is larger than a block.
 
 `ulysses`: each device gives up its positions of most heads for all positions of its own heads, attends as usual, and
-the results go back (Jacobs et al., "DeepSpeed Ulysses", arXiv:2309.14509). It sends fewer bytes than a ring of three
-devices or more, but nothing is computed meanwhile, and there cannot be more devices than heads.
+the results go back (Jacobs et al., "DeepSpeed Ulysses", arXiv:2309.14509). With as many heads of keys as of queries it
+sends fewer bytes than a ring of three devices or more, but nothing is computed meanwhile, and there cannot be more
+devices than heads.
 
-Axes: B examples, N heads, T query positions, S key positions, H head width; c: positions of a chunk.
+If K heads of keys and values serve N heads of queries, only the K heads are sent. Kernels take as many heads of keys as
+of queries, so each device repeats them before a kernel, and sums the gradients of a group after it.
+
+Axes: B examples, N heads of queries, K heads of keys and values, T query positions, S key positions, H head width;
+c: positions of a chunk.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,27 +37,50 @@ from jaxbench.levers import ATTENTION
 from jaxbench.workloads.models.flash import Attend, PartKernel, part_kernels, parts_take, untyped
 
 Arrays = tuple[jax.Array, ...]
+Merge = Callable[[Arrays, Arrays], Arrays]
 Half = int | jax.Array  # 0: the early chunk of positions, 1: the late one; an array if it depends on the device
 BLOCK = 512  # the most positions of a block of scores, where a product is computed without a kernel
 
 
-def ulysses(axis: str, attend: Attend, *qkv: jax.Array) -> jax.Array:
-    """`attend` on all positions of this device's share of the heads. qkv: (B, N, T of this device, H) each.
+class Pair(NamedTuple):
+    """A product of a chunk of queries and a chunk of keys. masked: no query sees a later key."""
+
+    query: Half
+    key: Half
+    masked: bool = False
+
+
+def for_each_query_head(x: jax.Array, heads: int) -> jax.Array:
+    """(B, N, ...): the keys or values (B, K, ...) that each of N `heads` of queries uses."""
+    return x if x.shape[1] == heads else jnp.repeat(x, heads // x.shape[1], axis=1)
+
+
+def exchanged(heads: int, shared: int, devices: int) -> int:
+    """The heads of keys that `ulysses` sends: `shared`, or the least multiple of it that divides over the devices."""
+    multiples = range(shared, heads + 1, shared)
+    return next((sent for sent in multiples if sent % devices == 0 and heads % sent == 0), heads)
+
+
+def ulysses(axis: str, attend: Attend, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
+    """`attend` on all positions of this device's share of the heads. q: (B, N, T of this device, H); k, v: (B, K, ...).
 
     Raises Unsupported if the heads do not divide over the devices."""
-    devices, heads = jax.lax.axis_size(axis), qkv[0].shape[1]
+    devices, heads = jax.lax.axis_size(axis), q.shape[1]
     if heads % devices:
         raise Unsupported(
             f"{heads} heads cannot be exchanged over {devices} devices of the axis context: use "
             "--config.lever.context_attention=ring, or fewer devices."
         )
     with jax.named_scope(ATTENTIONS["ulysses"]):
-        outward = [jax.lax.all_to_all(x, axis, split_axis=1, concat_axis=2, tiled=True) for x in qkv]
+        sent = exchanged(heads, k.shape[1], devices)
+        parts = q, for_each_query_head(k, sent), for_each_query_head(v, sent)
+        outward = [jax.lax.all_to_all(x, axis, split_axis=1, concat_axis=2, tiled=True) for x in parts]
         return jax.lax.all_to_all(attend(*outward), axis, split_axis=2, concat_axis=1, tiled=True)
 
 
 def ring(axis: str, *, kernels: bool) -> Attend:
-    """The function (q, k, v) -> attention; each array has a device's two chunks of positions, and q is scaled.
+    """The function (q, k, v) -> attention (B, N, T, H). Each array has a device's two chunks of positions, q is scaled,
+    and k and v are (B, K, T, H).
 
     kernels: use the device's attention kernels, if they take the chunks."""
     devices = jax.lax.axis_size(axis)
@@ -61,17 +92,19 @@ def ring(axis: str, *, kernels: bool) -> Attend:
 
     def forward(q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, Arrays]:
         part = _parts(q, kernels)
-        sums: list[Arrays] = [(), ()]  # of the early and the late queries
+
+        def attended(pair: Pair, keys: Arrays) -> Arrays:
+            of_key = [for_each_query_head(_take_half(x, pair.key), q.shape[1]) for x in keys]
+            return part[pair.masked].forward(_take_half(q, pair.query), *of_key)
+
         travelling: Arrays = k, v
-        for step in range(devices):
-            for query, key, masked in _pairs(step, axis):
-                added = part[masked].forward(_take_half(q, query), *(_take_half(x, key) for x in travelling))
-                sums = [_plus(sums[half], added, query == half) for half in (0, 1)]
-            if step < devices - 1:  # after the last step nobody needs them
-                travelling = _send_on(travelling, axis)
-        out = jnp.concatenate([values for values, _ in sums], 2).astype(q.dtype)
-        log = jnp.concatenate([log for _, log in sums], 2)
-        out, log = checkpoint_name((out, log), ATTENTION)
+        own = [(pair.query, attended(pair, travelling)) for pair in _pairs(0, axis)]
+        sums = _stacked(_either, own)
+        for step in range(1, devices):
+            travelling = _send_on(travelling, axis)
+            for pair in _pairs(step, axis):
+                sums = _updated(_either, sums, pair.query, attended(pair, travelling))
+        out, log = checkpoint_name((_joined_halves(sums[0]).astype(q.dtype), _joined_halves(sums[1])), ATTENTION)
         return out, (q, k, v, out, log)
 
     def backward(residuals: Arrays, gradient: jax.Array) -> Arrays:
@@ -79,23 +112,28 @@ def ring(axis: str, *, kernels: bool) -> Attend:
         # Without this barrier the compiler would store all keys and values of the forward pass instead of resending.
         k, v, gradient = jax.lax.optimization_barrier((k, v, gradient))
         part = _parts(q, kernels)
-        # Sums of 2 devices + 1 products, which 16 bits would round.
-        dq = _no_gradients(q)
+
+        def pulled(pair: Pair, keys: Arrays) -> tuple[jax.Array, Arrays]:
+            """The gradients of the queries, and of the keys and values."""
+            of_query = [_take_half(x, pair.query) for x in (q, out, log, gradient)]
+            of_key = [for_each_query_head(_take_half(x, pair.key), q.shape[1]) for x in keys]
+            dq, dk, dv = part[pair.masked].backward(of_query[0], *of_key, *of_query[1:])
+            return dq, (_summed(dk, k.shape[1]), _summed(dv, k.shape[1]))
+
         # Keys and values travel again, now with their gradients, so no device stores those of another.
         travelling: Arrays = k, v
-        dk, dv = _no_gradients(k), _no_gradients(v)
-        for step in range(devices):
-            for query, key, masked in _pairs(step, axis):
-                of_query = [_take_half(x, query) for x in (q, out, log, gradient)]
-                of_key = [_take_half(x, key) for x in travelling]
-                found = part[masked].backward(of_query[0], *of_key, *of_query[1:])
-                dq, dk, dv = _add(dq, query, found[0]), _add(dk, key, found[1]), _add(dv, key, found[2])
-            # The gradients make one step more than the keys: it brings them back to the device that owns the keys.
-            dk, dv = _send_on((dk, dv), axis)
-            if step < devices - 1:
-                travelling = _send_on(travelling, axis)
-        whole = [jnp.concatenate([*halves], 2).astype(x.dtype) for halves, x in ((dq, q), (dk, k), (dv, v))]
-        return tuple(whole)
+        own = [(pair, pulled(pair, travelling)) for pair in _pairs(0, axis)]
+        # Sums of 2 devices + 1 products in float32, which 16 bits would round.
+        dq = _stacked(_sum, [(pair.query, (of_queries,)) for pair, (of_queries, _) in own])
+        dkv = _stacked(_sum, [(pair.key, of_keys) for pair, (_, of_keys) in own])
+        for step in range(1, devices):
+            travelling, dkv = _send_on(travelling, axis), _send_on(dkv, axis)
+            for pair in _pairs(step, axis):
+                of_queries, of_keys = pulled(pair, travelling)
+                dq, dkv = _updated(_sum, dq, pair.query, (of_queries,)), _updated(_sum, dkv, pair.key, of_keys)
+        dkv = _send_on(dkv, axis)  # one step more than the keys: it brings them back to the device that owns the keys
+        dq, dk, dv = (_joined_halves(halves).astype(x.dtype) for halves, x in zip((*dq, *dkv), (q, k, v), strict=True))
+        return dq, dk, dv
 
     attend.defvjp(forward, backward)
     return attend
@@ -126,9 +164,9 @@ def _part(shape: tuple[int, ...], masked: bool, kernels: bool) -> PartKernel:
     return PartKernel(forward, backward)
 
 
-def _no_gradients(x: jax.Array) -> jax.Array:
-    """Zeros for the gradients of an array's early and late positions: (2, B, N, c, H)."""
-    return jnp.stack([jnp.zeros_like(half, jnp.float32) for half in jnp.split(x, 2, axis=2)])
+def _summed(x: jax.Array, shared: int) -> jax.Array:
+    """(B, K, ...): the sum over the heads of queries that share a head of keys. x: (B, N, ...)."""
+    return x if x.shape[1] == shared else x.reshape(x.shape[0], shared, -1, *x.shape[2:]).sum(2)
 
 
 def _send_on(travelling: Arrays, axis: str) -> Arrays:
@@ -136,17 +174,16 @@ def _send_on(travelling: Arrays, axis: str) -> Arrays:
     return jax.lax.ppermute(travelling, axis, [(i, (i + 1) % devices) for i in range(devices)])
 
 
-def _pairs(step: int, axis: str) -> list[tuple[Half, Half, bool]]:
+def _pairs(step: int, axis: str) -> list[Pair]:
     """The products of chunks when a device has the keys and values of the device `step` before it.
 
-    Each is (chunk of queries, chunk of keys, masked), with 0 for the early chunk and 1 for the late chunk. The late
-    queries of device i always see the early keys of device j. If j < i, the early queries see these too, and no query
-    sees the late keys. If j > i, the late queries see both chunks and the early queries see neither.
+    The late queries of device i always see the early keys of device j. If j < i, the early queries see these too, and
+    no query sees the late keys. If j > i, the late queries see both chunks and the early queries see neither.
     """
     if step == 0:  # its own keys: a chunk needs the causal mask only against itself
-        return [(0, 0, True), (1, 0, False), (1, 1, True)]
+        return [Pair(0, 0, masked=True), Pair(1, 0), Pair(1, 1, masked=True)]
     from_later = (jax.lax.axis_index(axis) < step).astype(jnp.int32)  # j = i - step, modulo the devices
-    return [(1, 0, False), (from_later, from_later, False)]
+    return [Pair(1, 0), Pair(from_later, from_later)]
 
 
 def _take_half(x: jax.Array, half: Half) -> jax.Array:
@@ -155,24 +192,33 @@ def _take_half(x: jax.Array, half: Half) -> jax.Array:
     return jax.lax.dynamic_slice_in_dim(x, half * size, size, 2)
 
 
-def _add(halves: jax.Array, half: Half, addend: jax.Array) -> jax.Array:
-    """(2, ...) with `addend` added to one of the two."""
-    total = jax.lax.dynamic_index_in_dim(halves, half, keepdims=False) + addend
-    return jax.lax.dynamic_update_index_in_dim(halves, total, half, 0)
+def _stacked(merge: Merge, found: Sequence[tuple[Half, Arrays]]) -> Arrays:
+    """(2, ...) each: what was found for the early and for the late chunk, merged."""
+    halves = [functools.reduce(merge, [arrays for at, arrays in found if at == half]) for half in (0, 1)]
+    return tuple(map(jnp.stack, zip(*halves, strict=True)))
 
 
-def _plus(total: Arrays, added: Arrays, when: bool | jax.Array) -> Arrays:
-    """The attention to two sets of keys, (values, log) each, from that to either; `total` if `when` is False.
+def _updated(merge: Merge, stacked: Arrays, half: Half, more: Arrays) -> Arrays:
+    """`stacked` with `more` merged into one of its halves, in place: the other is neither read nor written."""
+    total = tuple(jax.lax.dynamic_index_in_dim(x, half, keepdims=False) for x in stacked)
+    merged = merge(total, more)
+    return tuple(jax.lax.dynamic_update_index_in_dim(x, new, half, 0) for x, new in zip(stacked, merged, strict=True))
 
-    The own keys come first, so no chunk of queries is without a part when a device selects."""
-    if when is False:
-        return total
-    if not total:
-        return added
-    (values, log), (more, more_log) = total, added
+
+def _joined_halves(stacked: jax.Array) -> jax.Array:
+    """(B, N, 2 c, ...) from (2, B, N, c, ...)."""
+    return jnp.concatenate([*stacked], 2)
+
+
+def _sum(total: Arrays, more: Arrays) -> Arrays:
+    return tuple(x + y for x, y in zip(total, more, strict=True))
+
+
+def _either(total: Arrays, more: Arrays) -> Arrays:
+    """From the attention to two sets of keys, (values, log) each, that to either."""
+    (values, log), (more_values, more_log) = total, more
     both = jnp.logaddexp(log, more_log)
-    values = values * jnp.exp(log - both)[..., None] + more * jnp.exp(more_log - both)[..., None]
-    return (values, both) if when is True else (jnp.where(when, values, total[0]), jnp.where(when, both, log))
+    return values * jnp.exp(log - both)[..., None] + more_values * jnp.exp(more_log - both)[..., None], both
 
 
 def _forward(masked: bool, q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -184,7 +230,7 @@ def _forward(masked: bool, q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[ja
 
     def of_queries(i: jax.Array) -> Arrays:
         def more(j: jax.Array, total: Arrays) -> Arrays:
-            return _plus(total, _block_forward(q_blocks[i], k_blocks[j], v_blocks[j], False), True)
+            return _either(total, _block_forward(q_blocks[i], k_blocks[j], v_blocks[j], False))
 
         # The block on the diagonal is masked, and those after it are not needed.
         own = i if masked else 0

@@ -71,3 +71,14 @@ def test_the_size_of_a_product_is_read_from_the_text():
     assert cost.seconds == pytest.approx(work.product_s(ProductSize(4, 512, 128, 256), rate, 132))
     tpu = work.chip(targets.parse("v5e:2x4").device_kind)
     assert (tpu.cores, tpu.kernel_s, tpu.overlap) == (0, 0.0, 0.0)
+
+
+def test_an_elementwise_kernel_takes_its_start_and_its_bytes():
+    module = parse(PRODUCTS)
+    gpu, tpu = (work.chip(targets.parse(target).device_kind) for target in ("h100:1", "v5e:2x4"))
+    assert gpu is not None and tpu is not None and gpu.kernel_s > 0
+    moved = 3 * 2 * 4 * 512 * 128  # two arrays of bfloat16 are read and one is written
+    for chip in (gpu, tpu):
+        cost = work.cost(module.instructions["sum"], module, chip)
+        assert cost is not None and (cost.how, cost.bytes) == ("memory", moved)
+        assert cost.seconds == pytest.approx(chip.kernel_s + moved / chip.memory_bytes_per_s, rel=1e-12)
