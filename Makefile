@@ -72,7 +72,7 @@ compare: $(runtime)  ## is run B faster than A, slower, the same, or is that inc
 ab: need-exp $(runtime)  ## measure A and B in turns until that question is answered: make ab EXP=cnn A="--config.strategy=pmap" B="--config.strategy=jit_auto", or A=ref:main B=ref:HEAD, or A=jax==0.10.0 B=jax==0.10.2
 	@$(app) ab "$$EXP" --a="$$A" --b="$$B" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
-bisect: $(runtime)  ## the first slow version of two releases or commits: make bisect EXP=gpt FROM=jax==0.9.0 TO=jax==0.10.2, or RUN="python my_script.py" FROM=ref:v1 TO=ref:main
+bisect: $(runtime)  ## the first slow version of two releases or commits: make bisect EXP=gpt FROM=jax==0.10.0 TO=jax==0.10.2, or RUN="python my_script.py" FROM=ref:v1 TO=ref:main
 	@$(app) bisect $(if $(EXP),"$$EXP") $(if $(RUN),--run="$$RUN") --from="$$FROM" --to="$$TO" $(if $(PRESET),--preset="$$PRESET") $(if $(WORKDIR),--workdir="$$WORKDIR")
 
 audit: need-table $(runtime)  ## do the printed numbers of a table of training results agree? make audit TABLE=results.csv ARGS="seq_len=4096 device=H100"

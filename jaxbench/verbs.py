@@ -39,7 +39,7 @@ flags.DEFINE_string(  # a keyword of Python, so it is read as FLAGS["from"]
     "from",
     "nnx",
     "new: the example's library: nnx, linen, functions, equinox or haiku; step: your own train step. forecast: a run. "
-    "bisect: the oldest version: jax==0.9.0 or ref:v1.",
+    "bisect: the oldest version: jax==0.10.0 or ref:v1.",
 )
 flags.DEFINE_alias("template", "from")
 flags.DEFINE_string("targets", None, "forecast, advise: absent hardware, several with commas: v5e:16x16,h100:8.")

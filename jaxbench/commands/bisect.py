@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 flags.DEFINE_string("to", None, "bisect: the newest version: jax==0.10.2, ref:main, or nightly.")
 
 VERB = Verb(
-    usage="bisect EXPERIMENT --from=jax==0.9.0 --to=jax==0.10.2",
+    usage="bisect EXPERIMENT --from=jax==0.10.0 --to=jax==0.10.2",
     help="the first slow version between two releases or two commits (--from=ref:v1 --to=ref:main)",
     group="compare",
     details="bisect takes --metric=step|compile|trace|memory, and --budget_s=600, the seconds of each comparison. "
@@ -36,9 +36,9 @@ VERB = Verb(
     refused=("targets",),
     answers=True,
     examples=(
-        "bisect gpt --from=jax==0.9.0 --to=jax==0.10.2",
+        "bisect gpt --from=jax==0.10.0 --to=jax==0.10.2",
         "bisect gpt --from=ref:v1 --to=ref:main --metric=compile",
-        'bisect --run="python my_script.py" --from=jax==0.9.0 --to=jax==0.10.2',
+        'bisect --run="python my_script.py" --from=jax==0.10.0 --to=jax==0.10.2',
     ),
 )
 

@@ -14,13 +14,14 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from jaxbench.environments.release import Release
 from jaxbench.errors import UserError
 from jaxbench.machine import source
 from jaxbench.records import reading
 
 # An accelerator's plug-in comes with an extra of jax.
 EXTRAS = {"jax-cuda12-plugin": "cuda12", "jax-cuda13-plugin": "cuda13", "libtpu": "tpu"}
-OURS = "jaxbench"
+OURS, JAX = "jaxbench", "jax"
 
 
 def of_jaxbench() -> list[str]:
@@ -36,8 +37,17 @@ def of_jaxbench() -> list[str]:
     return [_with_accelerator(name) for name in names]
 
 
+def require_supported(release: Release) -> None:
+    """Raises UserError for a release of JAX that is older than jaxbench runs with."""
+    wanted = [Requirement(text) for text in metadata.requires(OURS) or ()]
+    limits = next(each.specifier for each in wanted if each.name == JAX)
+    version = release.version_of(JAX)
+    if version and not limits.contains(version, prereleases=True):
+        raise UserError(f"{JAX}=={version}: jaxbench runs with {JAX}{limits}, so choose {JAX}==0.10.0 or a newer one.")
+
+
 def _with_accelerator(name: str) -> str:
-    extras = [extra for plugin, extra in EXTRAS.items() if plugin in installed()] if name == "jax" else []
+    extras = [extra for plugin, extra in EXTRAS.items() if plugin in installed()] if name == JAX else []
     return f"{name}[{','.join(extras)}]" if extras else name
 
 

@@ -153,6 +153,15 @@ def test_files_need_what_they_import(tmp_path):
     assert {"flax", "optax"} <= needs.dependents({"jax"}) and "numpy" not in needs.dependents({"jax"})
 
 
+@pytest.mark.parametrize(("words", "refused"), [("jax==0.9.0", True), ("jax==0.10.0", False), ("flax==0.1", False)])
+def test_a_jax_that_is_too_old_is_refused_before_an_environment_is_made(words, refused):
+    """Other packages may be older than the suite asks for: an experiment may not use what they lack."""
+    if not refused:
+        return needs.require_supported(release.parse([words]))
+    with pytest.raises(UserError, match=r"jax==0.9.0: jaxbench runs with jax>=0.10, so choose jax==0.10.0 or a newer"):
+        needs.require_supported(release.parse([words]))
+
+
 def test_jaxbench_needs_its_packages_without_their_limits():
     wanted = needs.of_jaxbench()
     assert {"flax", "optax", "numpy"} <= {*wanted} and any(line.partition("[")[0] == "jax" for line in wanted)

@@ -56,10 +56,10 @@ class End:
         pins = [word for word in words if release.is_release(word)]
         if other := [word for word in words if word not in (*refs, *pins)]:
             raise UserError(
-                f"{flag}: '{other[0]}' is neither a release nor a commit: write jax==0.9.0 or ref:main, for example."
+                f"{flag}: '{other[0]}' is neither a release nor a commit: write jax==0.10.0 or ref:main, for example."
             )
         if len(refs) > 1 or not words:
-            raise UserError(f"{flag}='{' '.join(words)}' must name one version, such as jax==0.9.0 or ref:main.")
+            raise UserError(f"{flag}='{' '.join(words)}' must name one version, such as jax==0.10.0 or ref:main.")
         return cls(" ".join(words), refs[0] if refs else "", release.parse(pins))
 
 

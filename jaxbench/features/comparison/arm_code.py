@@ -87,6 +87,8 @@ def opened(ref: str, release: Release, experiment: str, console: Console) -> Ite
         if not release:
             yield ArmCode(checkout)
             return
+        if not ref:  # an older commit may run with older releases
+            needs.require_supported(release)
         with working(console, f"making an environment with {release}"):
             files = discovery.source_files(experiment)
             made = store.environment(release, [*needs.of_jaxbench(), *_further(needs.of_files(files))])

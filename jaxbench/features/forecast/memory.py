@@ -37,7 +37,7 @@ _OPTIONS = {  # by platform
     "gpu": {},
 }
 DEPTHS = (8, 16)  # the blocks of a TPU's models to extrapolate from; the line through 1 and 2 is wrong on a TPU
-LIMIT_S = 300.0  # for one answer: a TPU's refusal comes early, and a GPU's compiler needs a few minutes
+LIMIT_S = 900.0  # for one answer: a TPU's refusal comes early, and a GPU's compiler needs minutes for long sequences
 COUNTS = (16, 256)  # the device counts to extrapolate from; smaller slices gather all parameters at once
 NOTE = (
     "Memory is the compiler's need when it schedules to save memory. With memory to spare it uses more. "

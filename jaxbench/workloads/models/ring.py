@@ -132,8 +132,7 @@ def ring(axis: str, *, kernels: bool) -> Attend:
                 of_queries, of_keys = pulled(pair, travelling)
                 dq, dkv = _updated(_sum, dq, pair.query, (of_queries,)), _updated(_sum, dkv, pair.key, of_keys)
         dkv = _send_on(dkv, axis)  # one step more than the keys: it brings them back to the device that owns the keys
-        dq, dk, dv = (_joined_halves(halves).astype(x.dtype) for halves, x in zip((*dq, *dkv), (q, k, v), strict=True))
-        return dq, dk, dv
+        return tuple(_joined_halves(halves).astype(x.dtype) for halves, x in zip((*dq, *dkv), (q, k, v), strict=True))
 
     attend.defvjp(forward, backward)
     return attend
