@@ -127,10 +127,16 @@ def contexts(target: str) -> list[Layout]:
 
 
 def every() -> list[Layout]:
+    # Not "none": a pipeline of so large a model would recompute, and the plain layout would not.
     made = [
-        each for target in ("h100:4", "v5e:2x2") for remat in ("block", "none") for each in pipelines(target, remat)
+        each
+        for target in ("h100:4", "v5p:2x2x1")
+        for remat in ("block", "minimal_flash")
+        for each in pipelines(target, remat)
     ]
-    return made + [each for target in ("h100:2", "h100:4", "h100:8", "v5e:2x2", "v5e:2x4") for each in contexts(target)]
+    return made + [
+        each for target in ("h100:2", "h100:4", "h100:8", "v5p:2x2x1", "v5p:2x2x2") for each in contexts(target)
+    ]
 
 
 def cost(layout: Layout, folder: Path, console: Console) -> Cost:
