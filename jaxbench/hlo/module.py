@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -237,10 +238,24 @@ class Module:
         return self._number(added.operands[1])
 
 
+def _whole_lines(hlo: str) -> Iterator[str]:
+    """The lines of a text, each instruction on one. The metadata of a TPU's kernel breaks the line of its instruction
+    after an opening brace, and its closing brace begins the last part."""
+    begun = ""
+    for line in hlo.splitlines():
+        if begun and not line.startswith("}"):
+            begun += line
+        elif line.endswith("{") and _INSTRUCTION.match(line):  # unlike the first line of a computation
+            begun = line
+        else:
+            yield begun + line
+            begun = ""
+
+
 def parse(hlo: str) -> Module:
     """Reads `compiled.as_text()`; "" gives an empty module."""
     module, inside = Module(), ""
-    for line in hlo.splitlines():
+    for line in _whole_lines(hlo):
         if line.startswith("HloModule "):
             module.name = re.split(r"[ ,]", line)[1]
         elif match := _INSTRUCTION.match(line):  # indented, unlike the first line of a computation

@@ -228,6 +228,22 @@ def test_attention_kernels_count_by_their_shapes():
     assert other.how == "unknown"
 
 
+BROKEN = r"""tpu_custom_call", frontend_attributes={kernel_metadata={
+"xprof_metadata":"{\"block_q\": 512}"
+}}, metadata={op_name="unmasked_attention/"""
+
+
+def test_a_part_without_a_mask_is_known_where_metadata_breaks_the_line_of_a_tpus_kernel():
+    """As libtpu prints it. Without the last part, its products would count as half masked."""
+    text = ATTENTION.replace('CALL"', BROKEN + '"}')
+    (cost,) = schedule.read(text, {}, CHIP)
+    assert (cost.how, cost.flops) == ("kernel", 2 * 2 * 2 * 8 * 256 * 256 * 128)
+    module = parse(text)
+    assert [*module.instructions] == ["p", "q", "splash_mha_fwd_residuals.1"] and module.roots == {
+        module.entry: "splash_mha_fwd_residuals.1"
+    }
+
+
 def test_a_gpus_rates_are_what_was_measured_and_a_tpus_are_its_peaks():
     """Products, attention and memory at the shares of `ceilings.csv`, each below the peak."""
     for name in ("a100:8", "h100:8", "h200:8", "b200:8"):
