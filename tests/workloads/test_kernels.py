@@ -282,6 +282,17 @@ def test_starting_takes_every_argument_and_gives_as_many_results_as_the_job(op: 
     assert all(f"%arg{place}" in text for place in range(len(arrays)))
 
 
+def test_the_lstm_by_hand_has_the_gradients_of_jax() -> None:
+    """So the two ways differ by rounding alone, however many steps it moves a noisy target."""
+    draw = np.random.default_rng(0)
+    shapes = (9, 16), (16, 128), (32, 128), (128,), (32, 5)  # embedding, wx, wh, b, w
+    given = [draw.normal(0, 0.5, shape).astype(np.float32) for shape in shapes]
+    given += [draw.integers(0, 9, (6, 7)).astype(np.int32), draw.integers(0, 5, 6).astype(np.int32)]
+    expected = versus.gradients(versus.lstm_logits, 5)(*given)
+    for found, right in zip(by_hand.lstm(*given), expected, strict=True):
+        np.testing.assert_allclose(found, right, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "op, seed", thin([(op, seed) for op in to_target.OPS for seed in range(2)], keep=[("train_mlp", 0)])
 )
@@ -296,7 +307,9 @@ def test_every_way_reaches_the_target_in_the_same_steps(op: str, seed: int) -> N
         assert to_target.RECIPES[op].target <= said["final_accuracy"] <= 1
         assert ready.zeros(0) < 1, "inputs of zeros would be refused"
         steps.append(said["steps"])
-    assert len(steps) == 2 and abs(steps[0] - steps[1]) <= to_target.RECIPES[op].every
+    # An LSTM amplifies rounding, and the processor decides how NumPy rounds: its ways were seen 50 steps of 120 apart.
+    near = 0.5 * max(steps) if op == "train_lstm" else to_target.RECIPES[op].every
+    assert len(steps) == 2 and abs(steps[0] - steps[1]) <= near
 
 
 def test_a_training_that_does_not_reach_its_target_is_wrong() -> None:

@@ -268,7 +268,7 @@ def test_a_slower_commit_is_found_and_nothing_is_left(project):
     ("old", "new"),
     [
         ('{"do": message.do', '{"kind": message.do'),
-        ('    loss: str = ""\n    paced', '    unknown: int\n    loss: str = ""\n    paced'),
+        ('    loss: str = ""  # its kind', '    unknown: int\n    loss: str = ""  # its kind'),
     ],
 )
 def test_a_commit_with_other_messages_is_refused_in_one_sentence(project, tmp_path, old, new):
