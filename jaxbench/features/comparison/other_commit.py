@@ -34,6 +34,8 @@ Fields = dict[str, Any]  # the fields of a config by path
 
 PREFIX = "ref:"
 OTHER_PROTOCOL = "its measuring protocol differs from that of this jaxbench, so choose another commit"
+# What commits without one of these settings do, where this is not its default now.
+BEFORE_SETTINGS = {"measure.compile": config_lib.FRESH}
 SHOWN = 20  # names of a repository that a sentence lists
 # Run with the commit's own copy of this package. It uses only functions that the copy needs anyway to measure.
 ASK = """
@@ -205,7 +207,8 @@ def require_known(checkout: Checkout, theirs: Fields, ours: Fields, asked: Field
     theirs, ours: the defaults of the commit and of this package. asked: the settings of the arm.
     """
     # A setting that nobody reads would be measured as if it had an effect.
-    unknown = [name for name in asked if name not in theirs and asked[name] != ours.get(name)]
+    harmless = {name: (ours.get(name), BEFORE_SETTINGS.get(name)) for name in asked}
+    unknown = [name for name in asked if name not in theirs and asked[name] not in harmless[name]]
     if unknown:
         raise UserError(f"{checkout} does not know --config.{unknown[0]}: {OTHER_PROTOCOL}.")
     if lacking := [name for name in theirs if name not in asked]:

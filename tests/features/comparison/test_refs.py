@@ -219,6 +219,14 @@ def test_a_setting_that_one_side_does_not_know_is_refused():
         other_commit.require_known("ref:old", theirs, {"batch": 64}, {"batch": 32})
 
 
+def test_a_commit_from_before_programs_were_kept_can_be_compared():
+    """`ab` compiles in each process, which such a commit always does."""
+    theirs, ours = {"batch": 64}, {"batch": 64, "measure.compile": config.CACHED}
+    other_commit.require_known("ref:old", theirs, ours, {"batch": 64, "measure.compile": config.FRESH})
+    with pytest.raises(UserError, match="does not know --config.lever.new"):
+        other_commit.require_known("ref:old", theirs, {**ours, "lever.new": ""}, {"batch": 64, "lever.new": "fresh"})
+
+
 def test_a_package_that_cannot_answer_has_another_protocol(small):
     with other_commit.files("ref:main") as found, pytest.raises(UserError) as error:
         found.facts("mlp")
