@@ -7,7 +7,7 @@
     if (target) target.scrollIntoView();
   };
   // A phone shows the first headlines, lines and section and one figure; the rest is one touch away.
-  const LETTERS = 300, LINES = 6;
+  const LETTERS = 300, LINES = 4;
   const shorten = (last, rest, inner) => {
     let fold = last.nextElementSibling;
     if (!rest.length) return;

@@ -30,6 +30,7 @@ from jaxbench.texts import visible
 SHORTFALLS = 6  # how many sentences on shortfalls are shown
 FIRST = 3  # sentences of a section that a page shows; the rest is folded
 OPEN = 1  # sections that show as many; each further one shows its first sentence
+TALL = 2.0  # of a phone's drawing: its height over its width
 FIGURES = 2  # of a page; the rest is folded, so that the result fits on two screens
 LINES = 8  # of the table that a page shows; a longer one is folded below its first or most telling lines
 NOTES = 5  # how many sentences of all other sections are shown together; the page has all
@@ -142,6 +143,12 @@ class Picture:
     @property
     def inline_narrow(self) -> str:
         return inline(self.narrow, f"{self.name}-narrow")
+
+    @property
+    def is_tall(self) -> bool:
+        """Whether the drawing for a phone is higher than most of a screen, so a page shows its top first."""
+        box = re.search(rb'viewBox="[\d.]+ [\d.]+ ([\d.]+) ([\d.]+)"', self.narrow)
+        return box is not None and float(box[2]) > TALL * float(box[1])
 
 
 @dataclass(frozen=True, kw_only=True)
