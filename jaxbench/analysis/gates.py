@@ -75,8 +75,8 @@ ABOVE_IDEAL = 1.05
 REASONS = {
     "another collective": "the compiler used {used} instead of {named}",
     "not waited for": "the calls were not waited for: {clocks}",
-    "work removed": "an iteration takes {percent:.2g} % of the time of a call, its work was removed or hoisted, or the "
-    "calls wait for something else: {clocks}",
+    "work removed": "an iteration takes {percent:.2g} % of the time of a call, so its work was removed or hoisted, or "
+    "the calls wait for something else: {clocks}",
     "loop too short": "unknown: the loop is too short to be timed ({clocks})",
     "launch-bound": "launch-bound: {percent:.0f} % of the time per call is launch overhead ({clocks})",
     "two clocks": "a call takes {call}, an iteration of the loop {iteration}",

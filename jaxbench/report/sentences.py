@@ -276,7 +276,11 @@ def refusals(rows: Sequence[Row]) -> list[str]:
     refused = [row for row in rows if row.gate == "refused" and row.point.check_ok is not False]
     refused = [row for row in refused if not gates.impossible(row.gates)]
     refused.sort(key=lambda row: [gate.name for gate in row.gates if gate.passed is False])  # alike ones together
-    return [f"{', '.join(points)}: {reason}." for reason, points in grouped(refused, lambda row: [row.gate_reason])]
+
+    def not_passed(row: Row) -> list[str]:
+        return ["; ".join(f'"{gate.name}": {gate.reason}' for gate in row.gates if gate.passed is False)]
+
+    return [f"{', '.join(points)} did not pass {reason}." for reason, points in grouped(refused, not_passed)]
 
 
 def excused(rows: Sequence[Row], config: Mapping[str, Any]) -> list[str]:

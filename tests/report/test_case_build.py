@@ -85,7 +85,7 @@ def test_refused_rows_are_shown_and_do_not_fail_the_run(tmp_path: Path) -> None:
     assert outcome.ok
     (refused,) = sentences.refusals(run_report.find(RunFolder(tmp_path)).rows)
     assert refused.startswith(
-        "matmul/float32/256x256x256/jit: two clocks agree: an iteration takes 0.099 % of the time"
+        'matmul/float32/256x256x256/jit did not pass "two clocks agree": an iteration takes 0.099 % of the time'
     )
     text = shown(tmp_path)
     assert "Refused by the gates" in text and re.search(r"256x256x256 .* refused", text)
@@ -95,7 +95,7 @@ def test_refused_rows_of_one_reason_share_a_sentence(tmp_path: Path) -> None:
     zeros = [renamed(fab.matmul(n, call_s=0.01), zeros=1.0) for n in (64, 128, 256, 512, 1024)]
     found = runs.findings(tmp_path, "matmul", zeros)
     (said,) = sentences.refusals(found.rows)
-    assert said.count("matmul/float32/") == 5 and said.endswith("inputs not all zeros: every input value is zero.")
+    assert said.count("matmul/float32/") == 5 and said.endswith('"inputs not all zeros": every input value is zero.')
 
 
 @runs.undrawn()

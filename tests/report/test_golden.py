@@ -40,6 +40,7 @@ def alike(made: str, committed: str) -> bool:
 def words(page: Path) -> list[str]:
     """The page without its figures and definitions."""
     text = re.sub(r"<svg.*?</svg>", "", page.read_text(), flags=re.DOTALL)
+    text = re.sub(r'<div class="phone.*?</div>(<label>.*?</label>)?</div>', "", text, flags=re.DOTALL)
     text = re.sub(r'<section class="definitions".*?</section>', "", text, flags=re.DOTALL)
     return text.split("\n")
 

@@ -17,6 +17,7 @@ import dataclasses
 import math
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -153,7 +154,8 @@ class _Arm:
         self.job = runner.job_of(self.folder, self.asked, config, experiment, session=session)
         programs, not_kept = programs_of(config.measure.compile, self.asked.machine)
         self.job = dataclasses.replace(self.job, programs=programs, not_kept=not_kept)
-        self.notes = (*self.notes, *([not_kept.rstrip(".")] if not_kept else []))
+        if not_kept and not self.compiles:
+            self.notes = (*self.notes, not_kept.rstrip("."))
         if copy:
             self.job = dataclasses.replace(self.job, experiment=copy.experiment, source=copy.source)
         if code.environment:
@@ -258,8 +260,8 @@ def run(
             for name, code in zip("AB", codes, strict=True):
                 console.print(f"{name} is {code}.", highlight=False, soft_wrap=True)
         arms = []
-        if budget.metric == phases.METRICS["compile"] or any(code != ArmCode() for code in codes):
-            sides = (compiling(sides[0]), compiling(sides[1]))
+        compiles = budget.metric == phases.METRICS["compile"] or any(code != ArmCode() for code in codes)
+        sides = (as_measured(sides[0], compiles=compiles), as_measured(sides[1], compiles=compiles))
         for name, side, code in zip("AB", sides, codes, strict=True):
             with _of_arm(name):
                 arms.append(_Arm(name, experiment, side, code, workdir, console, stack))
@@ -274,16 +276,23 @@ def run(
         return _measure(arms, budget, console, clock, random.Random(int(arms[0].job.config["seed"])))
 
 
-def compiling(side: Side) -> Side:
-    """The side, with each of its processes compiling its programs: a kept program says nothing about the compiler."""
+def as_measured(side: Side, *, compiles: bool) -> Side:
+    """The side without the points that explain an efficiency, which no verdict needs: they took most of a pair.
+
+    compiles: each of its processes compiles its programs, because a kept program says nothing about the compiler.
+    """
     config = copy_lib.deepcopy(side.config)
-    config.measure.compile = config_lib.FRESH
+    if config.get("explain") == "on":  # cases have nothing to explain, and "more" was asked for
+        config.explain = "off"
+    if compiles:
+        config.measure.compile = config_lib.FRESH
     return dataclasses.replace(side, config=config)
 
 
 def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, order: random.Random) -> Outcome:
     """Measures pair after pair until a look decides or the budget is spent."""
     begun, longest, pairs, text, warned = clock(), 0.0, min(arm.pairs for arm in arms), "", False
+    lengths: deque[float] = deque(maxlen=2)  # of the last pairs: the first one may be slower than all others
     # Refreshed by hand: a refreshing thread would run on the cores that are measured.
     with Live(console=console, auto_refresh=False, transient=True) as line, heartbeat(console, lambda: text):
         while True:
@@ -304,7 +313,8 @@ def _measure(arms: list[_Arm], budget: Budget, console: Console, clock: Clock, o
             pairs += 1
             for arm in arms:
                 arm.done(pairs)
-            longest = max(longest, clock() - start)  # the longest, so that the budget is kept rather than filled
+            lengths.append(clock() - start)
+            longest = max(lengths)  # not their mean, so that the budget is kept rather than filled
 
 
 def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longest: float) -> Outcome:
@@ -338,7 +348,8 @@ def _outcome(arms: list[_Arm], pairs: int, budget: Budget, seconds: float, longe
 
 
 def _ended(answers: Answers, pairs: int, seconds: float, longest: float, budget: Budget) -> str:
-    """Why no more pairs are measured; "" to go on. seconds: since the start. longest: of a pair."""
+    """Why no more pairs are measured; "" to go on. seconds: since the start. longest: of the last two
+    pairs."""
     if pairs in sequential.LOOKS and budget.enough(answers):
         return f"the verdict was reached after {pairs} pairs"
     if sequential.next_look(pairs) is None:

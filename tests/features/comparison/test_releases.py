@@ -106,12 +106,27 @@ def test_each_arm_runs_with_its_release(index, experiment, monkeypatch):
     assert threads == 2 * [threading.main_thread()], "one after the other: both would compile on the same cores"
     assert [answers.metric.name for answers in again.phases] == [answers.metric.name for answers in found.phases]
     for arm in "ab":
-        records = RunFolder(index / "ab" / arm).records()
-        pairs = {r.worker: r.compile_report for r in records if isinstance(r, PointRecord) and not r.explains}
+        points = [r for r in RunFolder(index / "ab" / arm).records() if isinstance(r, PointRecord)]
+        assert not any(point.explains for point in points)
+        pairs = {point.worker: point.compile_report for point in points}
         assert len(pairs) == 2, "a second pair"
         assert not any(report.compile_recorded for report in pairs.values()), "each pair compiles"
     with pytest.raises(UserError, match="'.*a' was measured with pace==1.0, now it is pace==1.1: choose a new"):
         ab.run(experiment, (sides[1], sides[0]), index / "ab", budget, Console(file=output))
+
+
+@pytest.mark.parametrize(("asked", "measured"), [("on", "off"), ("more", "more")])
+def test_no_verdict_waits_for_points_that_explain(asked, measured):
+    made = config.compose("mlp", discovery.load_experiment("mlp"), discovery.load_preset("auto"))
+    made.explain = asked
+    side = ab.as_measured(ab_command.side_of(made, ""), compiles=True)
+    assert (side.config.explain, side.config.measure.compile) == (measured, "fresh") and made.explain == asked
+    assert ab.as_measured(side, compiles=False).config.measure.compile == "fresh", "as it was asked for"
+
+
+def test_cases_have_nothing_to_explain():
+    made = config.compose("matmul", discovery.load_experiment("matmul"), discovery.load_preset("auto"))
+    assert "explain" not in ab.as_measured(ab_command.side_of(made, ""), compiles=False).config
 
 
 def test_an_arm_may_name_a_commit_releases_and_settings():

@@ -251,14 +251,13 @@ def test_measuring_ends_with_the_verdict_or_the_budget():
     assert f"{sequential.LOOKS[-1]} pairs" in ab._ended(open_, sequential.LOOKS[-1], 0, 0, budget)
 
 
-@pytest.mark.parametrize(("seconds", "warned"), [(600.0, True), (1799.0, True), (1801.0, False)])
-def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monkeypatch):
-    """A pair takes 5 minutes on this clock, so six need 30."""
-    now, measured = [0.0], [0]
+def measured(first_s, others_s, budget_s, monkeypatch):
+    """(why `ab` ended, what it said, its pairs), of pairs that take so long and decide nothing."""
+    now, pairs = [0.0], []
 
     def pair(arms, number, order):
-        now[0] += 300
-        measured[0] += 1
+        now[0] += others_s if number else first_s
+        pairs.append(number)
 
     def outcome(arms, pairs, budget, since, longest):
         open_ = sequential.judge_pairs(side(processes=6), side(processes=6, seed=1), STEP_S, margin=0.02)
@@ -268,12 +267,24 @@ def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monk
     monkeypatch.setattr(ab, "_outcome", outcome)
     arm = type("Arm", (), {"pairs": 0, "done": lambda self, pairs: None})()
     console = Console(file=io.StringIO(), width=200)
-    budget = ab.Budget(seconds=seconds, metric=STEP_S, margin=0.02)
+    budget = ab.Budget(seconds=budget_s, metric=STEP_S, margin=0.02)
     _, why = ab._measure([arm, arm], budget, console, lambda: now[0], random.Random(0))
-    said = console.file.getvalue()
+    return why, console.file.getvalue(), len(pairs)
+
+
+@pytest.mark.parametrize(("seconds", "warned"), [(600.0, True), (1799.0, True), (1801.0, False)])
+def test_after_the_first_pair_it_says_what_a_verdict_needs(seconds, warned, monkeypatch):
+    """A pair takes 5 minutes on this clock, so six need 30."""
+    why, said, pairs = measured(300, 300, seconds, monkeypatch)
     needs = "one pair takes 5 min 0 s, and the next verdict needs 6 pairs: add --budget_s=1800"
     assert (f"The budget is too short: {needs}." in said) is warned and said.count("--budget_s") == warned
-    assert (needs in why) is warned and measured[0] == seconds // 300
+    assert (needs in why) is warned and pairs == seconds // 300
+
+
+def test_a_slow_first_pair_does_not_end_the_comparison_early(monkeypatch):
+    """100 s and then 50 s fill 350 s with six pairs. A sixth pair of 100 s would not fit."""
+    assert measured(100, 50, 360.0, monkeypatch)[2] == 6
+    assert measured(50, 100, 360.0, monkeypatch)[2] == 4
 
 
 @pytest.mark.parametrize("seconds", [0, -5, math.nan])

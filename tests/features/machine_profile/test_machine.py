@@ -222,7 +222,8 @@ def test_a_problem_of_any_run_is_shown_here(tmp_path: Path) -> None:
     said = "matmul: matmul/float32/1024x1024x1024/jit is recorded as failed: measure: out of memory."
     assert outcome.sentences == [said]
     text = (tmp_path / "machine.html").read_text()
-    assert "matmul float32 320x320x320 jit: two clocks agree" in text and "Incomplete or failed" in text
+    assert "matmul float32 320x320x320 jit did not pass &#34;two clocks agree&#34;" in text
+    assert "Incomplete or failed" in text
 
 
 def test_no_run_is_not_ok_and_a_folder_that_is_none_one_sentence(tmp_path: Path) -> None:
