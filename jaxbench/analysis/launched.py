@@ -24,6 +24,7 @@ from jaxbench.records.documents import decode, flatten
 from jaxbench.records.manifest import Manifest, Plan
 
 DEVICES = "mesh.devices"  # the only field in which the configs of jobs may differ
+SAID = "jaxbench: "  # how the sentence of an error begins in a log
 SESSIONS = 1000  # the offset between the session numbers of two jobs, so that no session spans two jobs
 
 
@@ -104,13 +105,9 @@ def gather(workdir: Path) -> None:
     if launch.command[:1] == ("accept",):
         raise UserError(f"the job in '{workdir}' is an acceptance test: its page is in {launch.jobs[0].folder}.")
     begun = [job for job in launch.jobs if (workdir / job.folder / MANIFEST).exists()]
-    waiting = [
-        f"{job.text}: {f'{launch.engine} job {job.id} has not begun' if job.id else 'not begun'}."
-        for job in launch.jobs
-        if job not in begun
-    ]
+    waiting = [f"{job.text}: {_state(workdir, launch.engine, job)}." for job in launch.jobs if job not in begun]
     if not begun:
-        raise UserError(f"no job of '{workdir}' has begun: {' '.join(waiting)}")
+        raise UserError(f"no job of '{workdir}' has measured yet: {' '.join(waiting)}")
     parts = [RunFolder(workdir / job.folder) for job in begun]
     first = [job.nodes * SESSIONS for job in begun]  # of its nodes, and not of its place: more jobs may begin later
     config, manifest = _config(parts), _manifest(parts, first)
@@ -120,6 +117,21 @@ def gather(workdir: Path) -> None:
     write_json(workdir / CONFIG, config)
     write_manifest(workdir, {**manifest, "waiting": waiting})
     store.write_atomic(workdir / RECORDS, store.chained(records, config))  # new hashes: the lines before differ
+
+
+def _state(workdir: Path, engine: str, job: Job) -> str:
+    """What became of a job without a manifest, as a clause."""
+    if not job.id:
+        return "not begun"
+    # A task of Slurm leaves its result when it ends, which is never opened here: it is a pickle.
+    if not any((workdir / engine).glob(f"{job.id}_*_result.pkl")):
+        return f"{engine} job {job.id} has not begun"
+    ended = f"{engine} job {job.id} ended before it measured"
+    for log in sorted((workdir / engine).glob(f"{job.id}_*_log.err")):
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith(SAID):
+                return f"{ended}, because {line.removeprefix(SAID).strip().rstrip('.')}"
+    return f"{ended}: see '{workdir / engine}'"
 
 
 def _config(parts: Sequence[RunFolder]) -> dict[str, Any]:

@@ -57,6 +57,27 @@ def test_queued_jobs_are_shown_and_the_run_is_incomplete(tmp_path: Path) -> None
     assert build.write(tmp_path).sentences == []
 
 
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        (
+            "I0000\njaxbench: the disk is full.\nTraceback\n",
+            "because the disk is full.",
+        ),
+        ("Traceback\nOSError\n", "see '.*slurm'."),
+    ],
+)
+def test_a_job_that_failed_does_not_seem_to_wait(tmp_path: Path, log: str, said: str) -> None:
+    workdir(tmp_path, begun=(), jobs=(1,))
+    (tmp_path / "slurm").mkdir()
+    with pytest.raises(UserError, match="slurm job 41 has not begun"):
+        launched.gather(tmp_path)
+    (tmp_path / "slurm" / "41_0_log.err").write_text(log)
+    (tmp_path / "slurm" / "41_0_result.pkl").write_bytes(b"never opened")
+    with pytest.raises(UserError, match=f"slurm job 41 ended before it measured[:,] {said}"):
+        launched.gather(tmp_path)
+
+
 def test_a_job_that_is_writing_a_record_is_read_up_to_it(tmp_path: Path) -> None:
     records = workdir(tmp_path) / "nodes-2" / "records.jsonl"
     records.write_bytes(records.read_bytes()[:-9])
@@ -78,7 +99,9 @@ def test_machines_that_differ_are_named(tmp_path: Path) -> None:
 
 
 def test_nothing_begun_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no job of .* has begun: 1 nodes x 1 process, 1 devices: slurm job 41 has not"):
+    with pytest.raises(
+        UserError, match="no job of .* has measured yet: 1 nodes x 1 process, 1 devices: slurm job 41 has not"
+    ):
         build.write(workdir(tmp_path, begun=(), jobs=(1,)))
     assert not launched.begun(tmp_path)
 
