@@ -207,7 +207,7 @@ def missed(rows: Sequence[Cost]) -> list[str]:
         name, most = f"{row.target} {row.name}", MOST[row.group]
         what = "work" if row.group == "pipeline" else "attention"
         if ratio(row, plain) > most:
-            found.append(f"{name}: {what} is {ratio(row, plain):.2f} of the plain layout's, the goal {most:.2f}")
+            found.append(f"{name}: {what} is {ratio(row, plain):.3f} of the plain layout's, the goal {most:.2f}")
         if row.group == "pipeline" and abs(row.idle / row.idle_by_formula - 1) > IDLE_WITHIN:
             found.append(f"{name}: idle is {100 * row.idle:.1f} %, by formula {100 * row.idle_by_formula:.1f} %")
     return found

@@ -32,7 +32,7 @@ def test_a_pipeline_is_judged_by_its_work_and_a_ring_by_its_attention():
 def test_missed_goals_are_sentences():
     slow = dataclasses.replace(PLAIN, name="gpipe, block", work_s=1.2, idle=0.4, idle_by_formula=3 / 11)
     assert layouts.missed([PLAIN, slow]) == [
-        "h100:4 gpipe, block: work is 1.20 of the plain layout's, the goal 1.10",
+        "h100:4 gpipe, block: work is 1.200 of the plain layout's, the goal 1.10",
         "h100:4 gpipe, block: idle is 40.0 %, by formula 27.3 %",
     ]
     other = dataclasses.replace(slow, name="gpipe, none")

@@ -9,12 +9,22 @@ from pathlib import Path
 from .recording import Recording
 
 LEFT_OUT = Path(__file__).with_name("left_out.txt")
+KEPT = Path(__file__).with_name("kept.txt")
 CHEAP_S = 0.15  # such tests all stay
 A_TEST = 30  # the first case of a test function is worth this many lines: each guarantee is tested once
 
 
 def left_out() -> set[str]:
-    return {line for line in LEFT_OUT.read_text().splitlines() if line and not line.startswith("#")}
+    return _tests(LEFT_OUT)
+
+
+def kept_for_faults() -> set[str]:
+    """Lines do not say what a test compares: one case of a function may see a fault that another case runs through."""
+    return _tests(KEPT)
+
+
+def _tests(file: Path) -> set[str]:
+    return {line for line in file.read_text().splitlines() if line and not line.startswith("#")}
 
 
 def function(test: str) -> str:
@@ -23,12 +33,14 @@ def function(test: str) -> str:
 
 
 def chosen(seconds: float, recording: Recording) -> list[str]:
-    """Cheap tests, then in each step the test with the most new lines a second, until the seconds are used.
+    """Cheap tests and those of kept.txt, then in each step the test with the most new lines a second, until the seconds
+    are used.
 
     A test that failed while it was recorded stays: its lines and seconds are not those that it has otherwise.
     """
     costs = {test: max(cost, 0.001) for test, cost in recording.seconds.items()}
-    kept = [test for test, cost in costs.items() if cost < CHEAP_S or test in recording.failed]
+    always = recording.failed | kept_for_faults()
+    kept = [test for test, cost in costs.items() if cost < CHEAP_S or test in always]
     spent = sum(costs[test] for test in kept)
     covered = set().union(*(recording.lines.get(test, set()) for test in kept))
     functions = {function(test) for test in kept}

@@ -4,14 +4,15 @@
 import dataclasses
 
 import jax
+import numpy as np
 import pytest
 from workload_cases import KEY, experiment_workload, linear_workload
 
 from jaxbench import config as config_lib
 from jaxbench import parallel
 from jaxbench.errors import UserError
-from jaxbench.measure.compile_report import compile_step, example_flops
-from jaxbench.measure.step_facts import train_briefly
+from jaxbench.measure.compile_report import compile_step, example_flops, peak_bytes
+from jaxbench.measure.step_facts import held, train_briefly
 from jaxbench.workloads.models import image_layers
 
 
@@ -99,3 +100,20 @@ def test_a_loss_that_is_no_number_is_left_out_and_a_batch_larger_than_the_data_o
     assert "final_loss" not in trained(broken, steps=1)
     with pytest.raises(UserError, match="train.batch=100000 exceeds the"):
         trained(mlp, steps=1, batch=100_000)
+
+
+def test_memory_that_a_step_takes_over_from_its_argument_counts_once() -> None:
+    x = jax.ShapeDtypeStruct((1 << 20,), "float32")
+    once = x.size * x.dtype.itemsize
+    for donated, copies in ((0, 1), ((), 2)):
+        compiled = jax.jit(lambda x: x + 1, donate_argnums=donated).lower(x).compile()
+        assert peak_bytes(compiled.memory_analysis()) == pytest.approx(copies * once, rel=0.01)
+
+
+def test_a_device_holds_its_shard_of_an_array_and_counters_do_not_count() -> None:
+    mesh = jax.make_mesh((2,), ("data",), devices=jax.devices()[:2])
+    split, whole = (jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*axes)) for axes in (("data",), ()))
+    arrays = {"split": ((8, 4), split), "whole": ((3,), whole), "counter": ((), whole)}
+    tree = {name: jax.device_put(np.zeros(shape, "float32"), where) for name, (shape, where) in arrays.items()}
+    program = parallel.Program(mesh=mesh, init=lambda key: None, step=None, put=lambda batch: batch)
+    assert held(tree, program) == 4 * (8 * 4 / 2 + 3)

@@ -41,6 +41,11 @@ def test_every_section_is_safe_to_carry() -> None:
     [
         ("jit_auto/strong/2: 5 rounds.", "jit_auto strong on 2 devices: 5 rounds."),
         ("fsdp/weak/1/remat=block, a/weak/8: 3.", "fsdp weak on 1 device (remat: block), a weak on 8 devices: 3."),
+        (
+            "p/strong/2/accumulate=4,schedule=1f1b, b/weak/1: 3.",
+            "p strong on 2 devices (accumulate: 4, schedule: 1f1b), b weak on 1 device: 3.",
+        ),
+        ("h/weak/8/mesh=data=2,fsdp=4: 3", "h weak on 8 devices (mesh: data=2, fsdp=4): 3"),
         ("copy/float32/4096/jit/cores1@cpu is wrong", "copy float32 4,096 jit on 1 core on CPU is wrong"),
         ("all_to_all/float32/1024B/2, a/b", "all-to-all float32 1 KiB on 2 devices, a/b"),
         ("host_to_device float32 host->gpu:0: 6 GB/s", "host to device float32 host → GPU 0: 6 GB/s"),

@@ -219,3 +219,11 @@ def test_an_edited_spread_makes_no_narrower_interval(tmp_path: Path) -> None:
     path.write_text(json.dumps({**held, "sd": 1e-6, "sha256": documents.digest(held)}))
     with pytest.raises(UserError, match="its numbers were changed after it was written"):
         bootstrap.read_spread(tmp_path)
+
+
+def test_students_interval_has_one_degree_of_freedom_less_than_values() -> None:
+    """Tables of Student's t have 4.3027 for 2 degrees of freedom and 97.5 %."""
+    found = bootstrap.student([1.0, 2.0, 3.0])
+    half = 4.3027 / math.sqrt(3)
+    assert (found.lo, found.value, found.hi) == pytest.approx((2 - half, 2, 2 + half), rel=1e-4)
+    assert not bootstrap.student([5.0]).has_interval

@@ -30,7 +30,8 @@ _OPERATIONS = re.compile(r"\b(all_(?:reduce|gather|to_all)|reduce_scatter|(?:hos
 _POINT = re.compile(r"([\w+]+)/(strong|weak)/(\d+)(/?)")
 _CASE = re.compile(r"^[\w+]+/[a-z]+\d+/")
 # In a sentence: ids of points and of cases.
-_IDS = re.compile(r"(?<![\w/.])([\w+]+)/(strong|weak)/(\d+)((?:/\w+=[^\s,;:()]+(?::\d+)?)*)(?![\w/]|\.\w)")
+_SETTING = r"\w+=[^\s,;:()]+(?::\d+)?"
+_IDS = re.compile(rf"(?<![\w/.])([\w+]+)/(strong|weak)/(\d+)((?:/{_SETTING}(?:,{_SETTING})*)*)(?![\w/]|\.\w)")
 _CASES = re.compile(
     r"(?<![\w/.])([\w+]+)/((?:b?float|u?int|bool|complex)\d*)/"
     r"((?:(?:\d+ rows?|seed \d+|[^\s,;()/]+)/)*[^\s,;()/]+?)(?=[.,;:)]*(?:\s|$))"
@@ -133,7 +134,7 @@ def spoken(sentence: str) -> str:
 
 
 def _spoken_point(found: re.Match[str]) -> str:
-    levers = ", ".join(display(each) for each in found[4].split("/") if each)
+    levers = ", ".join(display(each) for each in re.split("[/,]", found[4]) if each)
     return f"{found[1]} {found[2]} on {counted(int(found[3]), 'device')}" + (f" ({levers})" if levers else "")
 
 
