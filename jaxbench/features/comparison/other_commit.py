@@ -207,8 +207,8 @@ def require_known(checkout: Checkout, theirs: Fields, ours: Fields, asked: Field
     theirs, ours: the defaults of the commit and of this package. asked: the settings of the arm.
     """
     # A setting that nobody reads would be measured as if it had an effect.
-    harmless = {name: (ours.get(name), BEFORE_SETTINGS.get(name)) for name in asked}
-    unknown = [name for name in asked if name not in theirs and asked[name] not in harmless[name]]
+    changed = {name: value for name, value in asked.items() if name not in theirs and value != ours.get(name)}
+    unknown = [name for name, value in changed.items() if (name, value) not in BEFORE_SETTINGS.items()]
     if unknown:
         raise UserError(f"{checkout} does not know --config.{unknown[0]}: {OTHER_PROTOCOL}.")
     if lacking := [name for name in theirs if name not in asked]:

@@ -225,6 +225,8 @@ def test_a_commit_from_before_programs_were_kept_can_be_compared():
     other_commit.require_known("ref:old", theirs, ours, {"batch": 64, "measure.compile": config.FRESH})
     with pytest.raises(UserError, match="does not know --config.lever.new"):
         other_commit.require_known("ref:old", theirs, {**ours, "lever.new": ""}, {"batch": 64, "lever.new": "fresh"})
+    with pytest.raises(UserError, match="does not know --config.lever.new"):
+        other_commit.require_known("ref:old", theirs, {**ours, "lever.new": ""}, {"batch": 64, "lever.new": None})
 
 
 def test_a_package_that_cannot_answer_has_another_protocol(small):
