@@ -115,6 +115,13 @@ def test_a_task_of_slurm_executes_the_words_and_is_requeued_with_them(tmp_path: 
         slurm.Command(("false",))()
 
 
+def test_a_task_of_slurm_does_not_take_itself_for_a_part_of_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAXBENCH_FORM", "make")
+    monkeypatch.setenv("KEPT", "1")
+    code = "import os, sys; sys.exit('JAXBENCH_FORM' in os.environ or 'KEPT' not in os.environ)"
+    slurm.Command((sys.executable, "-c", code))()
+
+
 def manifest(asked: Job) -> dict[str, Any]:
     return dict(yaml.safe_load(k8s.text(asked)))
 

@@ -7,6 +7,7 @@ its time limit, goes back into the queue, and continues its run folder when it s
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -14,6 +15,7 @@ import subprocess
 from dataclasses import dataclass
 from typing import Any
 
+from jaxbench.command_form import FORM
 from jaxbench.errors import UserError
 from jaxbench.features.launch.job import Job, Submitted, last_line, optional
 
@@ -28,7 +30,9 @@ class Command:
 
     def __call__(self) -> None:
         """Runs the command. Raises CalledProcessError for a nonzero exit code, so that the task fails."""
-        subprocess.run(self.argv, check=True)
+        # A job's errors are read later, and not at the make that has submitted it.
+        environment = {name: text for name, text in os.environ.items() if name != FORM}
+        subprocess.run(self.argv, check=True, env=environment)
 
     def checkpoint(self) -> Any:
         """Called before the job is requeued. Returns the same command, which continues its run folder."""
