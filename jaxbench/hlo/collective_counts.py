@@ -84,11 +84,24 @@ def of_instruction(
     """(the collective of one instruction, as `count` counts it; the stride of its first group of devices).
 
     The stride is the distance between two neighbours of the group in the order of the program's devices; 0 if unknown.
+    The group of a permutation has the devices that its pairs join, directly or through others: if neighbours swap, two.
     done: the end of an asynchronous pair."""
     members = replica_groups(line.rest, math.prod(mesh.values()))
     first = sorted(members[0]) if members else []
+    stride = first[1] - first[0] if len(first) > 1 else 0
     collective = _collective(line.kind, *_axis(line, mesh), _results(line, module, done), _packed(line))
-    return collective, first[1] - first[0] if len(first) > 1 else 0
+    if line.kind == "collective-permute" and members and collective.group:
+        collective = dataclasses.replace(collective, group=len(_reached(members)))
+    return collective, stride
+
+
+def _reached(pairs: Groups) -> set[int]:
+    """The devices that the first pair of a permutation joins, directly or through others."""
+    found, last = set(pairs[0]), 0
+    while len(found) > last:
+        last = len(found)
+        found |= {device for pair in pairs if found & {*pair} for device in pair}
+    return found
 
 
 def between_slices(line: Instruction) -> tuple[str, str, int, int] | None:

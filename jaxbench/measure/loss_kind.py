@@ -22,6 +22,7 @@ an example the loss depends on. `example_gradients` shows which examples have a 
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -65,6 +66,8 @@ AFFORDABLE_BYTES = 2**27  # of the batch that is drawn
 # by at most SAME times the rounding error of the loss. A different formula differs by percents.
 ROUNDING, SAME = 2.5e-5, 4
 MOVED = 0.1  # perturbation of a parameter, as a share of its root mean square
+# A weak dependence on the other examples shows only if parameters change much: in so many further sets by so much.
+FAR, FURTHER = 1.0, 4
 
 MEAN, WEIGHTED, UNEVEN, HIDDEN, ACROSS, BACKWARD, FIXED, SUM, PARTLY, CONSTANT, NO_NUMBER, UNTRIED = (
     *("a mean over examples", "a weighted mean", "a weighted mean of parts", "a hidden weighted mean"),
@@ -216,8 +219,8 @@ def find(
         values, rounding = traced
         evaluate = jit_once(values)
 
-        def evaluated(batch: HostBatch) -> list[Values]:
-            return jax.device_get([evaluate(p, batch) for p in params])
+        def evaluated(batch: HostBatch, sets: list[ArrayTree] = params) -> list[Values]:
+            return jax.device_get([evaluate(p, batch) for p in sets])
 
         first = jax.device_get([evaluate(params[0], each) for each in (batch, more, padded)])
         if not np.all(np.isfinite([values.whole for values in first])):
@@ -251,6 +254,9 @@ def find(
             add_up = _weights_add_up(workload, params[0], model_state, [batch, more])
             return LossKind(name=(WEIGHTED if halves_agree(None) else BACKWARD) if add_up else UNEVEN, **about)
         name = _otherwise([evaluated(more), evaluated(padded)], rounding)
+        if name == HIDDEN:
+            far = jit_initial(lambda p: [_moved(p, seed, FAR) for seed in range(3, 3 + FURTHER)])(params[0])
+            name = _otherwise([evaluated(more, params + far), evaluated(padded, params + far)], rounding)
         if name == HIDDEN and not halves_agree(None):
             name = ACROSS
         if name != ACROSS:
@@ -472,16 +478,18 @@ def _distance(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def _otherwise(by_batch: list[list[Values]], rounding: float) -> str:
-    """The kind of a loss that is not the mean of its halves. by_batch: for each batch, values with two sets of
-    parameters."""
-    if all(_same(values.whole, np.sum(values.halves), rounding) for pair in by_batch for values in pair):
+    """The kind of a loss that is not the mean of its halves. by_batch: for each batch, values with several sets of
+    parameters. Only those of large perturbations may be no number."""
+    if all(_same(values.whole, np.sum(values.halves), rounding) for sets in by_batch for values in sets):
         return SUM
 
     # Weights that depend only on the examples are between 0 and 1, and do not change with the parameters.
-    def hidden(pair: list[Values]) -> bool:
-        (one, error), (other, other_error) = (_share(values, rounding) for values in pair)
-        near = max(error, other_error)
-        return -near <= one <= 1 + near and abs(one - other) < near
+    def hidden(sets: list[Values]) -> bool:
+        shares = [_share(values, rounding) for values in sets]
+        shares = [*shares[:2], *(each for each in shares[2:] if np.isfinite(each[0]))]  # far away a model may saturate
+        inside = all(-error <= share <= 1 + error for share, error in shares)
+        pairs = itertools.combinations(shares, 2)
+        return inside and all(abs(one - other) < max(error, wider) for (one, error), (other, wider) in pairs)
 
     return HIDDEN if all(map(hidden, by_batch)) else ACROSS
 
@@ -493,7 +501,7 @@ def _share(values: Values, rounding: float) -> tuple[float, float]:
         # Equal halves average to themselves with any weight, so they tell nothing. NaN fails every comparison.
         return np.nan, np.nan
     error = rounding * max(abs(first), abs(second)) / abs(first - second)
-    return (float(values.whole) - second) / (first - second), 0.01 + min(error, 0.2)
+    return (float(values.whole) - second) / (first - second), 0.001 + min(error, 0.2)
 
 
 def _same(a: jax.Array, b: jax.Array, rounding: float) -> bool:
@@ -501,11 +509,11 @@ def _same(a: jax.Array, b: jax.Array, rounding: float) -> bool:
     return bool(abs(a - b) <= SAME * rounding * max(float(abs(a)), float(abs(b)), 1e-6))
 
 
-def _moved(params: ArrayTree, seed: int) -> ArrayTree:
-    """Perturbs each number by its own amount."""
+def _moved(params: ArrayTree, seed: int, share: float = MOVED) -> ArrayTree:
+    """Perturbs each number by its own amount. share: of the root mean square of its array."""
 
     def move(x: jax.Array) -> jax.Array:
-        size = MOVED * jnp.sqrt(jnp.mean(jnp.square(x.astype(jnp.float32)))) + MOVED * MOVED
+        size = share * jnp.sqrt(jnp.mean(jnp.square(x.astype(jnp.float32)))) + MOVED * MOVED
         # A cosine, because a random generator is slow in a program that is not optimized.
         wave = jnp.cos((seed + 0.7) * jnp.arange(x.size, dtype=jnp.float32)).reshape(x.shape)
         return (x + size * wave).astype(x.dtype)

@@ -373,7 +373,24 @@ def _recomputed(params: dict[str, Any]) -> Callable[..., PyTree]:
         return jax.vjp(inner, *args)
 
     def backward(stored: PyTree, gradient: PyTree) -> PyTree:
-        return stored(gradient)
+        found = stored(gradient)
+        # Of a long sequence, activations are what fills the memory.
+        return found if sharding_context.current().context is None else largest_last(found)
 
     run.defvjp(forward, backward)
     return run
+
+
+def largest_last(gradients: PyTree) -> PyTree:
+    """`gradients`, with the largest of them, that of a block's activations, available only when the others are."""
+    # A GPU's compiler drops barriers before it schedules. It may then compute the gradients of all parameters after
+    # those of all activations, for which it keeps the activations of all blocks. A comparison is no barrier, so it
+    # stays. Where the sum is no number, a gradient is none either.
+    leaves, structure = jax.tree.flatten(gradients)
+    last = max(range(len(leaves)), key=lambda i: leaves[i].size)
+    axes = sharding_context.varies(leaves[last])  # a gradient that the devices share must not vary afterwards
+    others = [x for i, x in enumerate(leaves) if i != last and jnp.issubdtype(x.dtype, jnp.floating) and x.size]
+    firsts = [x.ravel()[0].astype(jnp.float32) for x in others if sharding_context.varies(x) <= axes]
+    if firsts:
+        leaves[last] = jnp.where(jnp.isnan(sum(firsts)), jnp.nan, leaves[last])
+    return jax.tree.unflatten(structure, leaves)

@@ -113,7 +113,7 @@ def test_a_pair_of_real_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "argv", ["plain_jax", *words])
     plain_jax.main()
     (by_way,) = Cells.read(tmp_path / plain_jax.FILE).cells["mlp/2"]
-    assert set(by_way) == {"suite", "plain", "processes", "arenas"}
+    assert set(by_way) == {"suite", "plain", "kept", "processes", "arenas"}
     assert all(each and each.cpu_s > 0 for each in by_way.values())
     before = (tmp_path / plain_jax.FILE).read_bytes()
     plain_jax.main()  # nothing is missing

@@ -89,6 +89,25 @@ def test_the_stride_of_a_group_is_the_distance_of_its_neighbours(groups, stride)
 
 
 @pytest.mark.parametrize(
+    ("pairs", "group", "stride"),
+    [
+        ("{{0,1},{1,2},{2,3},{3,4},{4,5},{5,6},{6,7},{7,0}}", 8, 1),
+        ("{{0,4},{1,5},{2,6},{3,7},{4,0},{5,1},{6,2},{7,3}}", 2, 4),
+        ("{{0,2},{1,3},{2,4},{3,5},{4,6},{5,7},{6,0},{7,1}}", 4, 2),
+    ],
+    ids=["ring", "neighbours that swap", "two rings"],
+)
+def test_a_permutation_has_the_group_that_its_pairs_join(pairs, group, stride):
+    """By it a forecast knows whether messages leave a host."""
+    text = f"  %collective-permute.1 = f32[8]{{0}} collective-permute(%x), source_target_pairs={pairs}\n"
+    module = parse(text)
+    (line,) = module.instructions.values()
+    found, distance = collective_counts.of_instruction(line, module, {"context": 8})
+    assert (found.group, distance, found.axis) == (group, stride, "context")
+    assert [each.group for each in collective_counts.count(module, {"context": 8})] == [8]
+
+
+@pytest.mark.parametrize(
     ("target", "slices", "members"),
     [
         ('"{1,2}x{0:3}"', 2, 2),

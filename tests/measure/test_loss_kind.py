@@ -104,6 +104,22 @@ def test_few_labels_are_not_mistaken_for_examples_that_are_not_looked_at() -> No
     assert kind(dataclasses.replace(regression(LOSSES["mean"][0]), loss=loss, example=example)).name == ACROSS
 
 
+@pytest.mark.parametrize("examples", [4, 16, 64])
+def test_a_weak_dependence_on_the_others_is_no_hidden_weight(examples: int) -> None:
+    """A tenth of the mean of the batch is subtracted: halves then average to the whole with nearly equal weights."""
+
+    def loss(params, model_state, batch, key):
+        logits = params["w"][batch["label"] % 3]
+        logits = logits - 0.1 * jnp.mean(logits, 0)
+        each = optax.softmax_cross_entropy_with_integer_labels(logits, batch["label"])
+        return jnp.mean(each), (model_state, {})
+
+    example = {"label": Field((), jnp.int32, classes=5)}
+    init = lambda key: ({"w": jax.random.normal(key, (3, 5))}, {})  # noqa: E731
+    workload = TrainWorkload(name="weak", init=init, loss=loss, optimizer=optax.sgd(0.1), example=example)
+    assert loss_kind.find(workload, device=jax.devices()[0], examples=examples).name == ACROSS
+
+
 def test_a_sum_is_named() -> None:
     with pytest.raises(UserError, match=r"2\.0 times for twice the examples"):
         require_loss(linear_workload(), loss_kind.LossKind(name=SUM))

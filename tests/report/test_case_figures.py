@@ -136,15 +136,14 @@ def test_too_many_pairs_are_thinned_and_it_says_so(tmp_path: Path) -> None:
 
 
 def test_slow_pairs_are_framed_and_named(tmp_path: Path) -> None:
-    found = runs.findings(tmp_path, "transfer")
-    figure = drawn(draw_transfer, found)
+    figure = drawn(draw_transfer, runs.findings(tmp_path, "transfer", runs.transfer(5)))
     heat = panel(figure, "GB/s, largest payload")
-    assert [t.get_text() for t in heat.get_yticklabels()] == ["host", "GPU 0", "GPU 1", "GPU 2", "GPU 3"]
+    assert [t.get_text() for t in heat.get_yticklabels()] == ["host", *(f"GPU {i}" for i in range(5))]
     (frame,) = [patch for patch in heat.patches if isinstance(patch, Rectangle)]
     assert (round(frame.get_x() + 0.46), round(frame.get_y() + 0.46)) == (4, 2), "from gpu:1 to gpu:3"
     assert "framed: below 75 % of the median of its kind: GPU 1 → GPU 3 (3" in texts(figure)
     numbers = [t.get_text() for t in heat.texts]
-    assert len(numbers) == 20 and any(n.startswith("2") for n in numbers)
+    assert len(numbers) == 30 and any(n.startswith("2") for n in numbers)
 
 
 def test_lines_are_the_pairs_with_the_most_payloads(tmp_path: Path) -> None:

@@ -41,13 +41,23 @@ def assert_same_part(part, masked, qkv):
     """Of a softmax over more keys than these: the logarithm and the result in the backward pass are others."""
     q, k, v = qkv
     out, log = part.forward(q, k, v)
-    expected, expected_log = ring._block_forward(q, k, v, masked)
+    repeated = [jnp.repeat(x, q.shape[1] // k.shape[1], 1) for x in (k, v)]
+    expected, expected_log = ring._block_forward(q, *repeated, masked)
     np.testing.assert_allclose(out, expected, rtol=2e-2, atol=3e-3)
     np.testing.assert_allclose(log, expected_log, rtol=2e-3, atol=2e-3)
     whole = jnp.cos(expected), expected_log + 0.5, jnp.sin(3 * expected)
-    found, right = part.backward(q, k, v, *whole), ring._block_backward(masked, q, k, v, *whole)
+    found = part.backward(q, k, v, *whole)
+    dq, *dkv = ring._block_backward(masked, q, *repeated, *whole)
+    right = dq, *(x.reshape(x.shape[0], k.shape[1], -1, *x.shape[2:]).sum(2) for x in dkv)
     for name, x, y in zip(("dq", "dk", "dv"), found, right, strict=True):
         np.testing.assert_allclose(x, y, rtol=2e-2, atol=3e-3, err_msg=name)
+
+
+def shared_and_further(qkv, shared=2, sets=4):
+    """Two heads of keys for all heads of queries, and four times as many keys."""
+    q, *kv = qkv
+    further = ([jnp.roll(x[:, :shared], i, 1) * (1 + 0.2 * i) for i in range(sets)] for x in kv)
+    return q, *(jnp.concatenate(each, 2) for each in further)
 
 
 @pytest.mark.parametrize("masked", [True, False])
@@ -55,6 +65,27 @@ def assert_same_part(part, masked, qkv):
 def test_a_kernel_gives_a_part_of_a_softmax(interpreted, platform, masked):
     qkv = drawn(128)
     assert_same_part(flash.part_kernels(qkv[0].shape, masked=masked)[platform], masked, qkv)
+
+
+@pytest.mark.parametrize(
+    ("heads", "masked", "sets"),
+    [(8, True, 1), (8, False, 1), (8, False, 2), (8, False, 4), (2, False, 2)],
+    ids=["masked", "one set of keys", "fewer sets than heads", "as many sets as heads", "as many heads"],
+)
+@pytest.mark.parametrize("platform", ["tpu", "cuda"])
+def test_a_kernel_takes_heads_that_share_keys_and_more_keys_than_queries(interpreted, platform, heads, masked, sets):
+    qkv = shared_and_further(drawn(128, heads=heads), sets=sets)
+    assert_same_part(flash.part_kernels(qkv[0].shape, masked=masked)[platform], masked, qkv)
+
+
+def test_no_kernel_of_a_gpu_has_repeated_keys(monkeypatch):
+    """Queries of heads that share keys are further positions of one head, and the keys of four devices one array."""
+    q, k, v = shared_and_further(drawn(128, heads=8).astype(jnp.bfloat16))
+    part = flash.part_kernels(q.shape, masked=False)["cuda"]
+    out, log = jnp.zeros(q.shape, jnp.bfloat16), jnp.zeros(q.shape[:3])
+    for run, arguments in ((part.forward, (q, k, v)), (part.backward, (q, k, v, out, log, out))):
+        text = str(jax.jit(run).trace(*arguments).jaxpr)
+        assert "bf16[1,512,2,64]" in text and "[1,8,512,64]" not in text and "[1,512,8,64]" not in text
 
 
 @pytest.mark.parametrize("masked", [True, False])
@@ -68,6 +99,20 @@ def test_blocks_give_a_part_of_a_softmax_without_larger_arrays(monkeypatch, mask
         text = jax.jit(run).lower(*arguments).compile().as_text()
         shapes = {tuple(map(int, found.split(","))) for found in re.findall(r"f32\[([\d,]+)\]", text)}
         assert not any(shape.count(32) > 1 for shape in shapes), "no array has two axes of all positions"
+
+
+@pytest.mark.parametrize("block", [8, 32, 128])
+def test_blocks_take_heads_that_share_keys_and_more_keys_than_queries(monkeypatch, block):
+    monkeypatch.setattr(ring, "BLOCK", block)
+    assert_same_part(of_blocks(False), False, shared_and_further(drawn(32, 16, heads=8)))
+
+
+@pytest.mark.parametrize(
+    ("devices", "heads", "shared", "size"),
+    [(8, 32, 8, 8), (8, 32, 32, 2), (16, 32, 8, 16), (32, 32, 8, 8), (6, 32, 8, 2), (3, 8, 8, 1), (4, 12, 12, 4)],
+)
+def test_a_device_passes_on_at_most_twice_as_many_keys_as_it_has_queries(devices, heads, shared, size):
+    assert ring.group_size(devices, heads, shared) == size
 
 
 def split_attention(devices, kernel="auto", **context):
@@ -99,16 +144,20 @@ def gradients(attend, qkv):
     return out, *pulled(jnp.cos(out))
 
 
-@pytest.mark.parametrize(("devices", "context"), [(2, {}), (4, {}), (2, {"ulysses": True}), (4, {"ulysses": True})])
+@pytest.mark.parametrize(
+    ("devices", "context"), [(2, {}), (3, {}), (6, {}), (8, {}), (2, {"ulysses": True}), (4, {"ulysses": True})]
+)
 def test_a_split_sequence_has_the_attention_and_the_gradients_of_a_whole_one(devices, context):
-    qkv = drawn(32, 16, heads=4)
+    qkv = drawn(48, 16, heads=4)
     expected = gradients(attention.causal, qkv)
     found = jax.jit(partial(gradients, split_attention(devices, **context)))(qkv)
     for name, x, y in zip(("out", "dq", "dk", "dv"), found, expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize(("devices", "context"), [(2, {}), (4, {}), (2, {"ulysses": True}), (4, {"ulysses": True})])
+@pytest.mark.parametrize(
+    ("devices", "context"), [(2, {}), (4, {}), (8, {}), (2, {"ulysses": True}), (4, {"ulysses": True})]
+)
 def test_heads_of_keys_may_be_shared_by_queries(devices, context):
     """Two heads of keys for eight of queries. An exchange among four devices needs four: each of them twice."""
     q, k, v = drawn(32, 16, heads=8)
@@ -129,6 +178,8 @@ def test_a_ring_of_flash_kernels_is_traced_where_arrays_have_types_of_a_mesh(mon
     monkeypatch.setattr(
         ring, "_part", lambda shape, masked, kernels: flash.part_kernels(shape, masked=masked)[platform]
     )
-    traced = jax.jit(partial(gradients, split_attention(2))).trace(drawn(512).astype(jnp.bfloat16))
+    q, k, v = drawn(1024, heads=4).astype(jnp.bfloat16)
+    traced = jax.jit(partial(gradients, split_attention(4))).trace((q, k[:, :2], v[:, :2]))
     assert "pallas_call" in str(traced.jaxpr)
-    assert [x.shape for x in jax.tree.leaves(traced.out_info)] == [(1, 2, 512, 64)] * 4
+    heads = [x.shape[1] for x in jax.tree.leaves(traced.out_info)]
+    assert heads == [4, 4, 2, 2]

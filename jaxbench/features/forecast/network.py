@@ -102,8 +102,9 @@ class Torus:
             return 0.0
         # An all-reduce is a reduce-scatter and an all-gather. Its wire bytes have both, but the hops come twice.
         rate, rounds = self.link.bytes_per_s, 2 if collective.kind == "all-reduce" else 1
-        if collective.kind == "collective-permute":
-            return self.link.alpha_s + collective.wire_bytes / rate
+        if collective.kind == "collective-permute":  # all devices send at once, and share the links on their ways
+            links = self._links(stride)
+            return links * (self.link.alpha_s + collective.wire_bytes / rate)
         hops = sum(side // 2 if self._is_ring(side) else side - 1 for side in sides)
         ports = sum(2 if self._is_ring(side) else 1 for side in sides)
         crossing = 1 / ports
@@ -113,6 +114,14 @@ class Torus:
             longest = max(sides)
             crossing = max(crossing, longest / (8 if self._is_ring(longest) else 4))
         return rounds * hops * self.link.alpha_s + collective.wire_bytes * crossing / rate
+
+    def _links(self, stride: int) -> int:
+        """The links between two devices `stride` apart in device order, which runs along the last side first."""
+        for side in reversed(self.shape):
+            if along := stride % side:
+                return min(along, side - along) if self._is_ring(side) else along
+            stride //= side
+        return 1
 
     def _is_ring(self, side: int) -> bool:
         return side > 2 and side % self.ring == 0  # two chips are neighbours either way: there is no way around

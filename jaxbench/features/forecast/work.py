@@ -221,15 +221,19 @@ def _attention(line: Instruction, module: Module) -> tuple[float, float]:
     called = named[1] if named is not None else line.name
     known = (found for name, found in _ATTENTION_KERNELS.items() if name in called)
     products, side = next(known, (0, 0))
-    for array in [array for name in line.operands for array in _arrays_of(name, module)[:1]] if products else []:
-        if array.dtype in _DTYPES and len(array.shape) >= 3:  # the queries: index tables of masks come before them
-            positions, width = array.shape[side], array.shape[-1]
-            kernel, direction = "cudnn" if "cudnn" in line.target else "fa2", "forward" if products == 2 else "backward"
-            # Each product costs 2 x size x positions FLOPs; a causal mask leaves half of it.
-            whole = 2 if operations.UNMASKED in line.rest else 1
-            return float(whole * products * array.size * positions), attention_factor(
-                kernel, direction, width, positions
-            )
+    given = [array for name in line.operands for array in _arrays_of(name, module)[:1]] if products else []
+    # Index tables of masks come before the queries and the keys.
+    sized = [array for array in given if array.dtype in _DTYPES and len(array.shape) >= 3]
+    if len(sized) > 1:
+        # Mapped over sets of keys, a GPU's kernel has a result for each; the first is as large as the queries of all.
+        queries, keys = line.arrays[0] if side == -3 else sized[0], sized[1]
+        positions = keys.shape[side]  # a part of a ring may have more of them than queries
+        kernel, direction = "cudnn" if "cudnn" in line.target else "fa2", "forward" if products == 2 else "backward"
+        # Each product costs 2 x size x positions FLOPs; a causal mask leaves half of it.
+        whole = 2 if operations.UNMASKED in line.rest else 1
+        return float(whole * products * queries.size * positions), attention_factor(
+            kernel, direction, queries.shape[-1], positions
+        )
     return 0.0, 1.0
 
 

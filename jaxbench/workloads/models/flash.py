@@ -145,11 +145,12 @@ def _tpu(q_BNTH: jax.Array, k_BNTH: jax.Array, v_BNTH: jax.Array, *, masked: boo
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as splash
     from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
 
-    _, heads, positions, _ = q_BNTH.shape
+    (_, heads, positions, _), keys = q_BNTH.shape, k_BNTH.shape[2]
     names = ("block_q", "block_kv", "block_kv_compute", "block_q_dkv", "block_kv_dkv", "block_kv_dkv_compute")
-    block = max(size for size in range(_LANES, 513, _LANES) if positions % size == 0)  # blocks divide the positions
+    both = math.gcd(positions, keys)
+    block = max(size for size in range(_LANES, 513, _LANES) if both % size == 0)  # blocks divide the positions
     sizes: Any = {**dict.fromkeys(names, block), "use_fused_bwd_kernel": True}
-    one = masks.CausalMask((positions, positions)) if masked else masks.FullMask((positions, positions))
+    one = masks.CausalMask((positions, keys)) if masked else masks.FullMask((positions, keys))
     mask = masks.MultiHeadMask([one] * heads)
     kernel = splash.make_splash_mha(mask, head_shards=1, q_seq_shards=1, block_sizes=splash.BlockSizes(**sizes))
     return jax.vmap(kernel)(q_BNTH, k_BNTH, v_BNTH)
@@ -182,7 +183,9 @@ def _swapped(x: jax.Array) -> jax.Array:
 
 @dataclass(frozen=True)
 class PartKernel:
-    """Attention of queries to a part of the keys and values; all have the same shape (B, N, T, H), q is scaled.
+    """Attention of queries (B, N, T, H), which are scaled, to a part of the keys and values (B, K, S, H).
+
+    Each head of keys serves N / K heads of queries in turn, and S is a multiple of T.
 
     forward: (q, k, v) -> (the mean of the values, the logarithm of the sum of weights (B, N, T), float32).
     backward: (q, k, v, out, log, gradient) -> the gradients of q, k and v, where `out` and `log` are those of attention
@@ -194,11 +197,12 @@ class PartKernel:
 
 
 def part_kernels(shape: tuple[int, ...], *, masked: bool) -> dict[str, PartKernel]:
-    """By platform, the kernel of a part. shape: (B, N, T, H), which `parts_take`. masked: only earlier keys count."""
+    """By platform, the kernel of a part. shape: of the queries, which `parts_take`. masked: only earlier keys count, of
+    as many as there are queries."""
     block = 64 if shape[-1] <= 128 else 32
     # The Triton kernel's logarithm has base 2, and its arrays have the positions before the heads.
-    cuda = _part(partial(_triton, block, masked=masked), base=2.0, swap=True, narrowest=_NARROWEST, masked=masked)
-    tpu = _part(partial(_tpu, masked=masked), base=math.e, swap=False, narrowest=_LANES, masked=masked)
+    cuda = _part(partial(_triton, block, masked=masked), base=2.0, on_gpu=True, narrowest=_NARROWEST, masked=masked)
+    tpu = _part(partial(_tpu, masked=masked), base=math.e, on_gpu=False, narrowest=_LANES, masked=masked)
     return {"tpu": tpu, "cuda": cuda}
 
 
@@ -207,7 +211,7 @@ def parts_take(shape: tuple[int, ...]) -> bool:
     return shape[-1] <= WIDEST and shape[-2] % _LANES == 0
 
 
-def _part(kernel: Attend, *, base: float, swap: bool, narrowest: int, masked: bool) -> PartKernel:
+def _part(kernel: Attend, *, base: float, on_gpu: bool, narrowest: int, masked: bool) -> PartKernel:
     """The two passes of a part from a kernel with a backward pass of its own."""
     # The kernel stores its result and the logarithm for its backward pass, in which both may be those of all keys.
     scale, scope = math.log(base), UNMASKED if not masked else "masked"
@@ -215,10 +219,10 @@ def _part(kernel: Attend, *, base: float, swap: bool, narrowest: int, masked: bo
     def laid_out(x: jax.Array) -> jax.Array:
         pad = -x.shape[-1] % narrowest if x.shape[-1] < narrowest or narrowest == _LANES else 0
         x = jnp.pad(x, ((0, 0), (0, 0), (0, 0), (0, pad))) if pad else x
-        return _swapped(x) if swap else x
+        return _swapped(x) if on_gpu else x
 
     def back(x: jax.Array, width: int) -> jax.Array:
-        return (_swapped(x) if swap else x)[..., :width]
+        return (_swapped(x) if on_gpu else x)[..., :width]
 
     def split(q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, Any, list[Any], int, int]:
         """(the result, the structure of what is stored, its arrays, the places of the result and of the logarithm)."""
@@ -229,19 +233,48 @@ def _part(kernel: Attend, *, base: float, swap: bool, narrowest: int, masked: bo
         (log,) = (i for i in given if leaves[i].ndim == 3 and leaves[i].dtype == jnp.float32)
         return out, structure, leaves, place, log
 
+    def grouped(x: jax.Array, shared: int, folded: int) -> jax.Array:
+        """(heads / shared / folded, B, shared, folded T, ...): heads that share one of keys are further positions."""
+        x = x.reshape(x.shape[0], shared, -1, folded * x.shape[2], *x.shape[3:])
+        return jnp.moveaxis(x, 2, 0)
+
+    def together(x: jax.Array, positions: int) -> jax.Array:
+        """Inverse of `grouped`."""
+        x = jnp.moveaxis(x, 0, 2)
+        return x.reshape(x.shape[0], -1, positions, *x.shape[4:])
+
+    # A kernel takes as many heads of keys as of queries, but nothing repeats the keys in memory. Without a mask, the
+    # queries of further heads are further positions of one head; with one, the kernel is mapped over them.
     @jax.named_scope(scope)
     def forward(q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
-        out, _, leaves, _, log = split(*map(laid_out, (q, k, v)))
-        return back(out, q.shape[-1]).astype(jnp.float32), leaves[log] * scale
+        def one(q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
+            out, _, leaves, _, log = split(*map(laid_out, (q, k, v)))
+            return back(out, q.shape[-1]).astype(jnp.float32), leaves[log] * scale
+
+        folded = 1 if masked else q.shape[1] // k.shape[1]
+        out, log = jax.vmap(one, (0, None, None))(grouped(q, k.shape[1], folded), k, v)
+        return together(out, q.shape[2]), together(log, q.shape[2])
 
     @jax.named_scope(scope)
     def backward(
         q: jax.Array, k: jax.Array, v: jax.Array, out: jax.Array, log: jax.Array, gradient: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
-        _, structure, leaves, at_out, at_log = split(*map(laid_out, (q, k, v)))
-        leaves[at_out], leaves[at_log] = laid_out(out), log / scale
-        found = jax.tree.unflatten(structure, leaves)(laid_out(gradient))
-        dq, dk, dv = (back(x, q.shape[-1]).astype(jnp.float32) for x in found)
-        return dq, dk, dv
+        def one(
+            q: jax.Array, k: jax.Array, v: jax.Array, out: jax.Array, log: jax.Array, gradient: jax.Array
+        ) -> tuple[jax.Array, ...]:
+            _, structure, leaves, at_out, at_log = split(*map(laid_out, (q, k, v)))
+            leaves[at_out], leaves[at_log] = laid_out(out), log / scale
+            found = jax.tree.unflatten(structure, leaves)(laid_out(gradient))
+            return tuple(back(x, q.shape[-1]).astype(jnp.float32) for x in found)
+
+        heads, sets = q.shape[1] // k.shape[1], k.shape[2] // q.shape[2]
+        # The Triton kernel's backward pass takes as many keys as queries, so it is mapped over the rest of both.
+        folded = 1 if masked else math.gcd(heads, sets) if on_gpu else heads
+        of_sets = (jnp.stack(jnp.split(x, sets // folded if on_gpu else 1, 2)) for x in (k, v))
+        queries, *rest = (grouped(x, k.shape[1], folded) for x in (q, out, log, gradient))
+        over_heads = jax.vmap(one, (0, None, None, 0, 0, 0))
+        dq, dk, dv = jax.vmap(over_heads, (None, 0, 0, None, None, None))(queries, *of_sets, *rest)
+        dk, dv = (jnp.concatenate([*x.sum(1)], 2) for x in (dk, dv))
+        return together(dq.sum(0), q.shape[2]), dk, dv
 
     return PartKernel(untyped(forward), untyped(backward))

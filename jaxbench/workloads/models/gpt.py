@@ -42,7 +42,7 @@ from jaxbench.workloads.losses import PerPosition, score
 from jaxbench.workloads.models import sharded_layers
 from jaxbench.workloads.models.attention import KERNELS, causal
 from jaxbench.workloads.models.blocks import run_blocks
-from jaxbench.workloads.models.ring import exchanged
+from jaxbench.workloads.models.ring import exchanged, group_size
 from jaxbench.workloads.models.sharded_layers import Vocabulary, column, columns, row, score_bytes
 
 EXPANSION = 4  # hidden width of a block's perceptron, in widths
@@ -413,8 +413,11 @@ def collective_bounds(shape: Dimensions, share: DeviceShare, *, recomputed: bool
     if ring > 1:
         queries, keys = (heads // share.over("tensor") for heads in (shape.heads, shape.kv_heads or shape.heads))
         part = positions_held * shape.head  # of one head of keys, or of values, of one block
-        # Keys and values travel the ring in both passes. In the backward pass their gradients return to their device.
-        once, back = 2 * (ring - 1) * keys * part, (2 * (ring - 1) + 2 * ring) * keys * part
+        # Keys and values of the other devices come in both passes. In the backward pass their gradients return: once
+        # around the ring of groups, if there are several, and then to the other devices of the group.
+        group = group_size(ring, queries, keys)
+        returned = (ring if ring > group else 0) + group - 1
+        once, back = 2 * (ring - 1) * keys * part, 2 * (ring - 1 + returned) * keys * part
         kind = "collective-permute"
         if share.ulysses:  # queries, keys and values to their heads, and the result back; and the gradients
             both_ways = 2 * (queries + exchanged(queries, keys, ring)) * part

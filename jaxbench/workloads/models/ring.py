@@ -1,20 +1,24 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Causal attention over a sequence that is split over the axis `context`: by a ring, or by an exchange of heads.
 
-`ring`: keys and values travel around the ring of devices, and each device attends to those that it currently has (Liu
-et al., "Ring Attention", arXiv:2310.01889). In the order of `sharding_context` each device computes 3 products of
-chunks with its own keys and 2 with those of any other device: all have equal work, and little of it is masked. Each is
-an attention kernel that also returns the logarithm of its sum of weights (`flash.part_kernels`). With these logarithms
-the results are added up in float32. Where there is no such kernel, a product is computed by blocks. So no array with
-two axes of positions is larger than a block.
+`ring`: each device attends to its own keys and values, and to those of the others as they arrive (Liu et al., "Ring
+Attention", arXiv:2310.01889). In the order of `sharding_context` each device computes 3 products of chunks with its own
+keys and 2 with those of any other device: all have equal work, and little of it is masked. Each is an attention kernel
+that also returns the logarithm of its sum of weights (`flash.part_kernels`). With these logarithms the results are
+added up in float32. Where there is no such kernel, a product is computed by blocks. So no array with two axes of
+positions is larger than a block.
+
+In a plain ring there are as many sums as devices, each over all queries, and kernels get only one device's keys. So
+neighbours first collect each other's keys: devices at the distance 1, then 2, then 4 exchange all that they hold, until
+each group has its keys (`group_size`). The keys of a group then travel together around the ring of groups. A step
+attends to all keys that arrive in it. 8 devices that form one group take 4 steps and not 8, and send the same bytes.
 
 `ulysses`: each device gives up its positions of most heads for all positions of its own heads, attends as usual, and
 the results go back (Jacobs et al., "DeepSpeed Ulysses", arXiv:2309.14509). With as many heads of keys as of queries it
 sends fewer bytes than a ring of three devices or more, but nothing is computed meanwhile, and there cannot be more
 devices than heads.
 
-If K heads of keys and values serve N heads of queries, only the K heads are sent. Kernels take as many heads of keys as
-of queries, so each device repeats them before a kernel, and sums the gradients of a group after it.
+If K heads of keys and values serve N heads of queries, only the K heads are sent.
 
 Axes: B examples, N heads of queries, K heads of keys and values, T query positions, S key positions, H head width;
 c: positions of a chunk.
@@ -37,6 +41,7 @@ from jaxbench.levers import ATTENTION
 from jaxbench.workloads.models.flash import Attend, PartKernel, part_kernels, parts_take, untyped
 
 Arrays = tuple[jax.Array, ...]
+Halves = list[jax.Array]  # for the early and for the late chunk
 Merge = Callable[[Arrays, Arrays], Arrays]
 Half = int | jax.Array  # 0: the early chunk of positions, 1: the late one; an array if it depends on the device
 BLOCK = 512  # the most positions of a block of scores, where a product is computed without a kernel
@@ -78,64 +83,109 @@ def ulysses(axis: str, attend: Attend, q: jax.Array, k: jax.Array, v: jax.Array)
         return jax.lax.all_to_all(attend(*outward), axis, split_axis=2, concat_axis=1, tiled=True)
 
 
+def group_size(devices: int, heads: int, shared: int) -> int:
+    """How many devices collect each other's keys before these travel on.
+
+    It is the largest power of two that divides `devices` and for which a device passes on at most twice as many numbers
+    in keys as it has in queries. If all devices are one group, half of its keys are not passed on.
+    """
+    sizes = [2**i for i in range(devices.bit_length()) if devices % 2**i == 0]
+    return max(size for size in sizes if (size // 2 if size == devices else size) * shared <= 2 * heads)
+
+
 def ring(axis: str, *, kernels: bool) -> Attend:
     """The function (q, k, v) -> attention (B, N, T, H). Each array has a device's two chunks of positions, q is scaled,
     and k and v are (B, K, T, H).
 
     kernels: use the device's attention kernels, if they take the chunks."""
-    devices = jax.lax.axis_size(axis)
 
     # JAX's own backward pass would store the keys and values of every device, which is the whole sequence.
     @jax.custom_vjp
     def attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-        return forward(q, k, v)[0]
+        return _attention(axis, kernels, q, k, v)[0]
 
-    def forward(q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, Arrays]:
-        part = _parts(q, kernels)
-
-        def attended(pair: Pair, keys: Arrays) -> Arrays:
-            of_key = [for_each_query_head(_take_half(x, pair.key), q.shape[1]) for x in keys]
-            return part[pair.masked].forward(_take_half(q, pair.query), *of_key)
-
-        travelling: Arrays = k, v
-        own = [(pair.query, attended(pair, travelling)) for pair in _pairs(0, axis)]
-        sums = _stacked(_either, own)
-        for step in range(1, devices):
-            travelling = _send_on(travelling, axis)
-            for pair in _pairs(step, axis):
-                sums = _updated(_either, sums, pair.query, attended(pair, travelling))
-        out, log = checkpoint_name((_joined_halves(sums[0]).astype(q.dtype), _joined_halves(sums[1])), ATTENTION)
-        return out, (q, k, v, out, log)
-
-    def backward(residuals: Arrays, gradient: jax.Array) -> Arrays:
-        q, k, v, out, log = residuals
-        # Without this barrier the compiler would store all keys and values of the forward pass instead of resending.
-        k, v, gradient = jax.lax.optimization_barrier((k, v, gradient))
-        part = _parts(q, kernels)
-
-        def pulled(pair: Pair, keys: Arrays) -> tuple[jax.Array, Arrays]:
-            """The gradients of the queries, and of the keys and values."""
-            of_query = [_take_half(x, pair.query) for x in (q, out, log, gradient)]
-            of_key = [for_each_query_head(_take_half(x, pair.key), q.shape[1]) for x in keys]
-            dq, dk, dv = part[pair.masked].backward(of_query[0], *of_key, *of_query[1:])
-            return dq, (_summed(dk, k.shape[1]), _summed(dv, k.shape[1]))
-
-        # Keys and values travel again, now with their gradients, so no device stores those of another.
-        travelling: Arrays = k, v
-        own = [(pair, pulled(pair, travelling)) for pair in _pairs(0, axis)]
-        # Sums of 2 devices + 1 products in float32, which 16 bits would round.
-        dq = _stacked(_sum, [(pair.query, (of_queries,)) for pair, (of_queries, _) in own])
-        dkv = _stacked(_sum, [(pair.key, of_keys) for pair, (_, of_keys) in own])
-        for step in range(1, devices):
-            travelling, dkv = _send_on(travelling, axis), _send_on(dkv, axis)
-            for pair in _pairs(step, axis):
-                of_queries, of_keys = pulled(pair, travelling)
-                dq, dkv = _updated(_sum, dq, pair.query, (of_queries,)), _updated(_sum, dkv, pair.key, of_keys)
-        dkv = _send_on(dkv, axis)  # one step more than the keys: it brings them back to the device that owns the keys
-        return tuple(_joined_halves(halves).astype(x.dtype) for halves, x in zip((*dq, *dkv), (q, k, v), strict=True))
-
-    attend.defvjp(forward, backward)
+    attend.defvjp(partial(_attention, axis, kernels), partial(_gradients, axis, kernels))
     return attend
+
+
+def _attention(axis: str, kernels: bool, q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, Arrays]:
+    """(the attention, what its backward pass needs)."""
+    part, queries = _parts(q, kernels), _halves(q)
+    held: list[Arrays] = [(_halves(k), _halves(v))]
+    devices = jax.lax.axis_size(axis)
+    size = group_size(devices, q.shape[1], k.shape[1])
+
+    def attended(pair: Pair, keys: Sequence[Arrays]) -> Arrays:
+        return part[pair.masked].forward(queries[pair.query], *_half_of(keys, pair.key))
+
+    def with_more(sums: Sequence[Arrays], keys: Sequence[Arrays], later: jax.Array) -> list[Arrays]:
+        always, other = (attended(pair, keys) for pair in _pairs(later))
+        (early, late), (values, log) = sums, other
+        if_early, if_late = (values, jnp.where(later, -jnp.inf, log)), (values, jnp.where(later, log, -jnp.inf))
+        return [_either(early, if_early), _either(_either(late, always), if_late)]
+
+    sums = _by_half(_either, [(pair.query, attended(pair, held)) for pair in _own_pairs()])
+    for distance in _doublings(size):
+        arrived = _swapped(held, axis, distance)
+        sums = with_more(sums, arrived, jax.lax.axis_index(axis) & distance == 0)
+        held = [*held, *arrived]
+    for step in range(1, devices // size):
+        held = _sent_on(held, axis, size)
+        sums = with_more(sums, held, jax.lax.axis_index(axis) // size < step)
+    out, log = (jnp.concatenate(halves, 2) for halves in zip(*sums, strict=True))
+    out, log = checkpoint_name((out.astype(q.dtype), log), ATTENTION)
+    return out, (q, k, v, out, log)
+
+
+def _gradients(axis: str, kernels: bool, residuals: Arrays, gradient: jax.Array) -> Arrays:
+    """The gradients of q, k and v. residuals: the second result of `_attention`."""
+    q, k, v, out, log = residuals
+    # Without this barrier the compiler would store all keys and values of the forward pass instead of resending.
+    k, v, gradient = jax.lax.optimization_barrier((k, v, gradient))
+    part = _parts(q, kernels)
+    held: list[Arrays] = [(_halves(k), _halves(v))]
+    queries, of_queries = _halves(q), [_halves(x) for x in (out, log, gradient)]
+    devices = jax.lax.axis_size(axis)
+    size = group_size(devices, q.shape[1], k.shape[1])
+
+    def pulled(pair: Pair, keys: Sequence[Arrays]) -> tuple[jax.Array, list[Arrays]]:
+        """The gradients of the queries, and of each set of keys and values."""
+        results = (x[pair.query] for x in of_queries)
+        dq, *dkv = part[pair.masked].backward(queries[pair.query], *_half_of(keys, pair.key), *results)
+        return dq, list(zip(*(jnp.split(x, len(keys), 2) for x in dkv), strict=True))
+
+    def with_more(dq: Halves, keys: Sequence[Arrays], later: jax.Array) -> tuple[Halves, list[Arrays]]:
+        """dq with more added, and the gradients of these keys."""
+        (always, dkv), (other, other_dkv) = (pulled(pair, keys) for pair in _pairs(later))
+        if_early, if_late = jnp.where(later, 0, other), jnp.where(later, other, 0)
+        found = [tuple(map(partial(_chunks, later), *both)) for both in zip(dkv, other_dkv, strict=True)]
+        return [dq[0] + if_early, dq[1] + always + if_late], found
+
+    # Sums of many products in float32, which 16 bits would round.
+    own = [(pair, *pulled(pair, held)) for pair in _own_pairs()]
+    dq = [x for (x,) in _by_half(_sum, [(pair.query, (x,)) for pair, x, _ in own])]
+    halves = _by_half(_sum, [(pair.key, x) for pair, _, (x,) in own])
+    dkv: list[Arrays] = [tuple(map(jnp.stack, zip(*halves, strict=True)))]
+    for distance in _doublings(size):
+        arrived = _swapped(held, axis, distance)
+        dq, found = with_more(dq, arrived, jax.lax.axis_index(axis) & distance == 0)
+        held, dkv = [*held, *arrived], [*dkv, *found]
+    # Keys and values travel again, now with their gradients, so no device stores those of another group.
+    for step in range(1, devices // size):
+        held, dkv = _sent_on(held, axis, size), _sent_on(dkv, axis, size)
+        dq, found = with_more(dq, held, jax.lax.axis_index(axis) // size < step)
+        dkv = list(map(_sum, dkv, found))
+    if devices > size:
+        dkv = _sent_on(dkv, axis, size)  # one step more than the keys: it brings them back to their group
+    for distance in reversed(_doublings(size)):  # and there each device gets the sum for its own keys
+        dkv = list(map(_sum, dkv[:distance], _swapped(dkv[distance:], axis, distance)))
+    gradients = jnp.concatenate(dq, 2), *(jnp.concatenate([*x], 2) for x in dkv[0])
+    return tuple(x.astype(like.dtype) for x, like in zip(gradients, (q, k, v), strict=True))
+
+
+def _chunks(later: jax.Array, always: jax.Array, other: jax.Array) -> jax.Array:
+    """(2, B, K, c, H): the gradients of the early and the late chunk, from the two `_pairs`."""
+    return jnp.stack([always + jnp.where(later, 0, other), jnp.where(later, other, 0)])
 
 
 def _parts(q: jax.Array, kernels: bool) -> dict[bool, PartKernel]:
@@ -168,45 +218,50 @@ def _summed(x: jax.Array, shared: int) -> jax.Array:
     return x if x.shape[1] == shared else x.reshape(x.shape[0], shared, -1, *x.shape[2:]).sum(2)
 
 
-def _send_on(travelling: Arrays, axis: str) -> Arrays:
+def _halves(x: jax.Array) -> jax.Array:
+    """(2, B, N, c, ...): the early and the late chunk of (B, N, 2 c, ...)."""
+    return jnp.stack(jnp.split(x, 2, axis=2))
+
+
+def _doublings(size: int) -> list[int]:
+    """1, 2, 4, ... below the size of a group: how far away the device is with which each device exchanges its keys."""
+    return [2**i for i in range(size.bit_length() - 1)]
+
+
+def _swapped(held: Sequence[Arrays], axis: str, distance: int) -> list[Arrays]:
+    """What the device at this distance holds. A device's sets of keys are in the order of their distances from it."""
+    return jax.lax.ppermute([*held], axis, [(i, i ^ distance) for i in range(jax.lax.axis_size(axis))])
+
+
+def _sent_on(held: Sequence[Arrays], axis: str, distance: int) -> list[Arrays]:
     devices = jax.lax.axis_size(axis)
-    return jax.lax.ppermute(travelling, axis, [(i, (i + 1) % devices) for i in range(devices)])
+    return jax.lax.ppermute([*held], axis, [(i, (i + distance) % devices) for i in range(devices)])
 
 
-def _pairs(step: int, axis: str) -> list[Pair]:
-    """The products of chunks when a device has the keys and values of the device `step` before it.
+def _half_of(keys: Sequence[Arrays], half: Half) -> list[jax.Array]:
+    """(B, K, S, H): the early or the late chunks of all sets of keys, and of their values."""
+    return [jnp.concatenate([x[half] for x in sets], 2) for sets in zip(*keys, strict=True)]
 
-    The late queries of device i always see the early keys of device j. If j < i, the early queries see these too, and
-    no query sees the late keys. If j > i, the late queries see both chunks and the early queries see neither.
+
+def _own_pairs() -> list[Pair]:
+    """The products of chunks with a device's own keys. A chunk needs the causal mask only against itself."""
+    return [Pair(0, 0, masked=True), Pair(1, 0), Pair(1, 1, masked=True)]
+
+
+def _pairs(later: jax.Array) -> list[Pair]:
+    """The products of chunks with keys of other devices. later: whether these come from later devices.
+
+    The late queries of a device always see the early keys of another. If those of an earlier device, its early queries
+    see these too, and no query sees the late keys. If those of a later one, its late queries see both chunks and its
+    early queries see neither.
     """
-    if step == 0:  # its own keys: a chunk needs the causal mask only against itself
-        return [Pair(0, 0, masked=True), Pair(1, 0), Pair(1, 1, masked=True)]
-    from_later = (jax.lax.axis_index(axis) < step).astype(jnp.int32)  # j = i - step, modulo the devices
-    return [Pair(1, 0), Pair(from_later, from_later)]
+    half = later.astype(jnp.int32)
+    return [Pair(1, 0), Pair(half, half)]
 
 
-def _take_half(x: jax.Array, half: Half) -> jax.Array:
-    # All devices run the same program, so a half that depends on the device is chosen at run time.
-    size = x.shape[2] // 2
-    return jax.lax.dynamic_slice_in_dim(x, half * size, size, 2)
-
-
-def _stacked(merge: Merge, found: Sequence[tuple[Half, Arrays]]) -> Arrays:
-    """(2, ...) each: what was found for the early and for the late chunk, merged."""
-    halves = [functools.reduce(merge, [arrays for at, arrays in found if at == half]) for half in (0, 1)]
-    return tuple(map(jnp.stack, zip(*halves, strict=True)))
-
-
-def _updated(merge: Merge, stacked: Arrays, half: Half, more: Arrays) -> Arrays:
-    """`stacked` with `more` merged into one of its halves, in place: the other is neither read nor written."""
-    total = tuple(jax.lax.dynamic_index_in_dim(x, half, keepdims=False) for x in stacked)
-    merged = merge(total, more)
-    return tuple(jax.lax.dynamic_update_index_in_dim(x, new, half, 0) for x, new in zip(stacked, merged, strict=True))
-
-
-def _joined_halves(stacked: jax.Array) -> jax.Array:
-    """(B, N, 2 c, ...) from (2, B, N, c, ...)."""
-    return jnp.concatenate([*stacked], 2)
+def _by_half(merge: Merge, found: Sequence[tuple[Half, Arrays]]) -> list[Arrays]:
+    """What was found for the early and for the late chunk, merged."""
+    return [functools.reduce(merge, [arrays for at, arrays in found if at == half]) for half in (0, 1)]
 
 
 def _sum(total: Arrays, more: Arrays) -> Arrays:
@@ -222,9 +277,9 @@ def _either(total: Arrays, more: Arrays) -> Arrays:
 
 def _forward(masked: bool, q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array]:
     """`PartKernel.forward` by blocks of positions, float32."""
+    k, v = (for_each_query_head(x, q.shape[1]) for x in (k, v))
     q_blocks, k_blocks, v_blocks = map(_blocks, (q, k, v))
-    count = len(q_blocks)
-    if count == 1:
+    if len(q_blocks) == len(k_blocks) == 1:
         return _block_forward(q, k, v, masked)
 
     def of_queries(i: jax.Array) -> Arrays:
@@ -234,9 +289,9 @@ def _forward(masked: bool, q: jax.Array, k: jax.Array, v: jax.Array) -> tuple[ja
         # The block on the diagonal is masked, and those after it are not needed.
         own = i if masked else 0
         first = _block_forward(q_blocks[i], k_blocks[own], v_blocks[own], masked)
-        return jax.lax.fori_loop(0 if masked else 1, i if masked else count, more, first)
+        return jax.lax.fori_loop(0 if masked else 1, i if masked else len(k_blocks), more, first)
 
-    values, log = jax.lax.map(of_queries, jnp.arange(count))
+    values, log = jax.lax.map(of_queries, jnp.arange(len(q_blocks)))
     return _joined(values), _joined(log)
 
 
@@ -244,10 +299,12 @@ def _backward(
     masked: bool, q: jax.Array, k: jax.Array, v: jax.Array, out: jax.Array, log: jax.Array, gradient: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """`PartKernel.backward` by blocks of positions, float32."""
+    shared = k.shape[1]
+    k, v = (for_each_query_head(x, q.shape[1]) for x in (k, v))
     q_blocks, k_blocks, v_blocks, out_blocks, log_blocks, gradients = map(_blocks, (q, k, v, out, log, gradient))
-    count = len(q_blocks)
-    if count == 1:
-        return _block_backward(masked, q, k, v, out, log, gradient)
+    if len(q_blocks) == len(k_blocks) == 1:
+        whole = _block_backward(masked, q, k, v, out, log, gradient)
+        return whole[0], _summed(whole[1], shared), _summed(whole[2], shared)
 
     def of_queries(total: Arrays, i: jax.Array) -> tuple[Arrays, jax.Array]:
         def more(j: jax.Array, carry: Arrays, *, on_diagonal: bool = False) -> Arrays:
@@ -257,13 +314,13 @@ def _backward(
             return dq + found[0], dk.at[j].add(found[1]), dv.at[j].add(found[2])
 
         carry = jnp.zeros_like(q_blocks[i], jnp.float32), *total
-        carry = jax.lax.fori_loop(0, i if masked else count, more, carry)
+        carry = jax.lax.fori_loop(0, i if masked else len(k_blocks), more, carry)
         dq, dk, dv = more(i, carry, on_diagonal=True) if masked else carry
         return (dk, dv), dq
 
     zeros: Arrays = (jnp.zeros_like(k_blocks, jnp.float32), jnp.zeros_like(v_blocks, jnp.float32))
-    (dk, dv), dq = jax.lax.scan(of_queries, zeros, jnp.arange(count))
-    return _joined(dq), _joined(dk), _joined(dv)
+    (dk, dv), dq = jax.lax.scan(of_queries, zeros, jnp.arange(len(q_blocks)))
+    return _joined(dq), _summed(_joined(dk), shared), _summed(_joined(dv), shared)
 
 
 def _blocks(x: jax.Array) -> jax.Array:

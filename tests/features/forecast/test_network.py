@@ -33,6 +33,15 @@ def test_a_ring_uses_both_directions_and_a_line_one():
     assert square.seconds(message(0, 256), 1) == 0.0
 
 
+@pytest.mark.parametrize(("stride", "links"), [(1, 1), (2, 2), (8, 8), (12, 4), (16, 1), (48, 3), (0, 1)])
+def test_a_message_crosses_the_links_between_two_chips_and_shares_each_with_those_of_others(stride, links):
+    square = Torus(shape=(16, 16), link=HOP, ring=16)
+    found = square.seconds(message(10**9, 2, "collective-permute"), stride)
+    assert found == pytest.approx(links * (1e-6 + 1.0))
+    cube = Torus(shape=(2, 2, 2), link=HOP, ring=16)
+    assert cube.seconds(message(10**9, 2, "collective-permute"), 4) == pytest.approx(1e-6 + 1.0)
+
+
 def test_a_group_sends_through_as_many_adapters_as_it_has_members_on_a_host():
     inside, between = AlphaBetaLink(alpha_s=1e-5, bytes_per_s=1e11), AlphaBetaLink(alpha_s=1e-3, bytes_per_s=1e10)
     hosts = Hosts(host=8, inside={"": inside}, between=between)

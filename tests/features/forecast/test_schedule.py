@@ -45,14 +45,17 @@ def read(name: str, target: str) -> tuple[schedule.Event, ...]:
 
 @pytest.mark.parametrize(("name", "target"), thin(EVERY))
 def test_it_sends_the_counted_bytes(name, target):
+    def key(found: Collective) -> tuple[str, int]:
+        # A schedule has the devices that a permutation's pairs join, and a count those of the axis.
+        return found.kind, 0 if found.kind == "collective-permute" else found.group
+
     sent: dict[tuple[str, int], int] = {}
     for event, times in schedule.every(read(name, target)):
         if isinstance(event, Send):
-            key = event.collective.kind, event.collective.group
-            sent[key] = sent.get(key, 0) + times * event.collective.bytes
+            sent[key(event.collective)] = sent.get(key(event.collective), 0) + times * event.collective.bytes
     counted: dict[tuple[str, int], int] = {}
     for each in collective_counts.count(parse(cases.text(cases.BY_NAME[name], target)), MESH):
-        counted[each.kind, each.group] = counted.get((each.kind, each.group), 0) + each.bytes
+        counted[key(each)] = counted.get(key(each), 0) + each.bytes
     assert sent == counted
     assert sum(sent.values()) > 0
 
@@ -226,6 +229,26 @@ def test_attention_kernels_count_by_their_shapes():
     assert [cost.flops for cost in found.values()] == [2 * product, 5 * product]
     (other,) = schedule.read(triton.replace("NAME", "mha_preprocess_backward"), {}, CHIP)
     assert other.how == "unknown"
+
+
+PARTS = """HloModule m, is_scheduled=true
+
+ENTRY %main (q: bf16[1,512,2,64], k: bf16[3,1,512,2,64]) -> bf16[3,1,512,2,64] {
+  %q = bf16[1,512,2,64]{3,2,1,0} parameter(0)
+  %k = bf16[3,1,512,2,64]{4,3,2,1,0} parameter(1)
+  %pallas_call.1 = (bf16[1,512,2,64]{3,2,1,0}, f32[1,2,512]{2,1,0}) custom-call(%q, %k, %k), custom_call_target="x", backend_config={name = "mha_forward"}, metadata={op_name="unmasked_attention/"
+  ROOT %pallas_call.2 = (bf16[3,1,512,2,64]{4,3,2,1,0}, bf16[3,1,512,2,64]{4,3,2,1,0}) custom-call(%q, %k, %k), custom_call_target="x", backend_config={name = "mha_backward"}, metadata={op_name="unmasked_attention/"
+}
+"""  # noqa: E501 - one instruction, one line
+
+
+def test_a_gpus_kernel_may_have_more_keys_than_queries_and_may_be_mapped_over_sets_of_keys():
+    """As for parts of a ring: queries of four heads are positions of one."""
+    product = 2 * 2 * 512 * 64 * 512
+    forward, backward = schedule.read(PARTS, {}, CHIP)
+    assert (forward.flops, backward.flops) == (2 * product, 3 * 5 * product)
+    longer = PARTS.replace("bf16[3,1,512,2,64]{4,3,2,1,0} parameter", "bf16[1,2048,2,64]{3,2,1,0} parameter")
+    assert schedule.read(longer, {}, CHIP)[0].flops == 4 * 2 * product
 
 
 BROKEN = r"""tpu_custom_call", frontend_attributes={kernel_metadata={

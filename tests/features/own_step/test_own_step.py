@@ -205,8 +205,8 @@ def test_two_processes_measure_a_step(file, tmp_path):
 
 @pytest.mark.full  # twelve processes
 def test_two_settings_of_a_step_are_compared_with_their_ablations(tmp_path):
-    """Each arm makes references of its own, in its first pair of processes."""
-    words = ("--a=--config.batch=8", "--b=--config.batch=16", "--config.explain=on", "--config.mesh.devices=1,2")
+    """Each arm makes references of its own, in its first pair of processes. `ab` measures ablations only if asked."""
+    words = ("--a=--config.batch=8", "--b=--config.batch=16", "--config.explain=more", "--config.mesh.devices=1,2")
     done = jaxbench("ab", str(STEPS / "linen_step.py"), *QUICK, *words, "--budget_s=1", f"--workdir={tmp_path / 'ab'}")
     assert "No further pair fits" in done.stdout, done.stdout + done.stderr
     for arm in "ab":
