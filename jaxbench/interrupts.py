@@ -43,12 +43,13 @@ class _State:
       heard: the command stops.
       over: the command has ended, and the interpreter shuts down.
       said: the sentence was written.
+      spared: the next signal is for a handler of the caller, which may take its time.
       alive_s: when the main thread last ran a handler, by the monotonic clock.
       loading: how many extension modules are being loaded, one inside the other.
       sentence: returns what a stopped command says.
     """
 
-    listening = asked = heard = over = said = False
+    listening = asked = heard = over = said = spared = False
     alive_s, loading = 0.0, 0
     sentence: Callable[[], str]
 
@@ -78,6 +79,12 @@ def heard() -> None:
     _state.heard = True
     if _state.listening:
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def spare(next_one: bool = True) -> None:
+    """Whether the next signal is no stop at once: the caller has a handler for it, such as a training's, which saves
+    first. The one after that is."""
+    _state.spared = next_one
 
 
 def pending() -> bool:
@@ -168,7 +175,8 @@ def _watch() -> None:
 
     def wait() -> None:
         while data := os.read(read, 64):
-            _state.asked |= any(number in data for number in SIGNALS)
+            for _ in filter(SIGNALS.__contains__, data):
+                _state.asked, _state.spared = _state.asked or not _state.spared, False
             while pending():
                 time.sleep(STUCK_S)
                 if pending() and time.monotonic() - _state.alive_s > STUCK_S:

@@ -182,6 +182,23 @@ def test_a_signal_is_not_lost(tmp_path: Path, place: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "Stopped.\n", "")
 
 
+@pytest.mark.parametrize(("signals", "code", "said"), [(1, 0, "saved after SIGTERM\n"), (2, 130, "Stopped.\n")])
+def test_a_training_may_take_its_time_to_save_until_a_second_signal(
+    tmp_path: Path, signals: int, code: int, said: str
+) -> None:
+    body = f"""
+    from jaxbench.features.training.loop import of_signals
+    interrupts.STUCK_S = 0.2
+    with of_signals() as stop:
+        for _ in range({signals}):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)
+        print("saved after", stop.name)
+    """
+    done = small(tmp_path, body)
+    assert (done.returncode, done.stdout, done.stderr) == (code, said, "")
+
+
 def test_what_a_command_does_while_it_stops_is_not_interrupted(tmp_path: Path) -> None:
     body = """
     try:

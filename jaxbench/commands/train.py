@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 from rich.console import Console
 
+from jaxbench import interrupts
 from jaxbench.verbs import FLAGS, OF_A_LAUNCH, Verb
 
 if TYPE_CHECKING:
@@ -41,12 +42,14 @@ VERB = Verb(
 
 
 def main(arguments: list[str], workdir: Path, console: Console, followers: Followers | None = None) -> int:
-    from jaxbench.features.training import page
+    from jaxbench.features.training import page, trainings
     from jaxbench.features.training import run as runner
 
     (experiment,) = arguments
     faults = runner.Faults(timeout_s=FLAGS.fault_timeout, elastic=FLAGS.elastic)
     code = runner.train(experiment, FLAGS.config, workdir, console, faults, followers)
+    if code == interrupts.STOPPED and not trainings.read_ledger(workdir):  # it was stopped before it had begun
+        return code
     page.write(workdir, console)
     console.print(f"Page: {workdir / page.PAGE}", highlight=False, soft_wrap=True)
     return code

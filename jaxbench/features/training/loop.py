@@ -20,6 +20,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from jaxbench import interrupts
 from jaxbench.core.clock import InFlight, run_ahead
 from jaxbench.core.program import Program, TrainState
 from jaxbench.core.workload import Batch, Dataset, HostBatch, Scalars, TrainWorkload, random_key
@@ -54,6 +55,7 @@ class Stop:
         if threading.current_thread() is threading.main_thread():  # elsewhere Python sets no handlers
             for number in self._signals:
                 self._before[number] = signal.signal(number, self._request)
+            interrupts.spare(bool(self._signals))  # saving takes as long as it takes
         return self
 
     def _request(self, number: int, frame: FrameType | None) -> None:
@@ -68,6 +70,8 @@ class Stop:
 
     def __exit__(self, *error: object) -> None:
         self._restore()
+        if self.name is None:
+            interrupts.spare(False)
 
 
 def of_signals() -> Stop:
@@ -94,8 +98,10 @@ class Agreed:
         elif step >= self._next and self.name is None:
             now = self._clock()
             step_s = (now - self._looked) / max(1, step - self._last)
-            # The first exchange comes after one step, before there is a step time to go by.
-            ahead = max(1, min(MOST_STEPS, int(LOOK_S / max(step_s, 1e-6)))) if self._last else 1
+            # The first exchange comes after one step, before there is a step time to go by. Steps may get slower, as
+            # with the first checkpoint, so the distance at most doubles.
+            most = min(MOST_STEPS, 2 * max(1, step - self._last))
+            ahead = max(1, min(most, int(LOOK_S / max(step_s, 1e-6)))) if self._last else 1
             answers = self._members.all_gather((self._stop.name, ahead))
             self.name = next((name for name, _ in answers if name), None)
             # The leader's estimate counts for all, so the next exchange is at the same step everywhere.
