@@ -418,11 +418,11 @@ TRAININGS = Lever(
     view="sharing",
 )
 
-# How devices that have parts of the positions compute attention: keys and values travel around a ring, or the devices
-# exchange positions for heads (Ulysses).
+# How devices that have parts of the positions compute attention: keys and values travel, inside groups of neighbours
+# and then around a ring of groups, or the devices exchange positions for heads (Ulysses).
 CONTEXT_ATTENTION = Lever(
     "context_attention",
-    about="attention over split positions: keys and values travel a ring, or positions are exchanged for heads",
+    about="attention over split positions: keys and values travel, or positions are exchanged for heads",
     default="ring",
     values=("ring", "ulysses"),
     parse=lambda text: text == "ulysses",

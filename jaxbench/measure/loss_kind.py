@@ -66,8 +66,9 @@ AFFORDABLE_BYTES = 2**27  # of the batch that is drawn
 # by at most SAME times the rounding error of the loss. A different formula differs by percents.
 ROUNDING, SAME = 2.5e-5, 4
 MOVED = 0.1  # perturbation of a parameter, as a share of its root mean square
-# A weak dependence on the other examples shows only if parameters change much: in so many further sets by so much.
+# A weak dependence on the other examples shows only if parameters change much: by FAR, in FURTHER more sets.
 FAR, FURTHER = 1.0, 4
+UNSURE = 0.21  # the largest error of a half's weight that still tells something
 
 MEAN, WEIGHTED, UNEVEN, HIDDEN, ACROSS, BACKWARD, FIXED, SUM, PARTLY, CONSTANT, NO_NUMBER, UNTRIED = (
     *("a mean over examples", "a weighted mean", "a weighted mean of parts", "a hidden weighted mean"),
@@ -486,9 +487,12 @@ def _otherwise(by_batch: list[list[Values]], rounding: float) -> str:
     # Weights that depend only on the examples are between 0 and 1, and do not change with the parameters.
     def hidden(sets: list[Values]) -> bool:
         shares = [_share(values, rounding) for values in sets]
-        shares = [*shares[:2], *(each for each in shares[2:] if np.isfinite(each[0]))]  # far away a model may saturate
-        inside = all(-error <= share <= 1 + error for share, error in shares)
-        pairs = itertools.combinations(shares, 2)
+        # Halves that differ by little more than their rounding errors tell little, so others are asked if possible.
+        telling = [each for each in shares if each[1] <= UNSURE and np.isfinite(each[0])]
+        if len(telling) < 2:
+            telling = [(share, min(error, UNSURE)) for share, error in shares]
+        inside = all(-error <= share <= 1 + error for share, error in telling)
+        pairs = itertools.combinations(telling, 2)
         return inside and all(abs(one - other) < max(error, wider) for (one, error), (other, wider) in pairs)
 
     return HIDDEN if all(map(hidden, by_batch)) else ACROSS
@@ -501,7 +505,7 @@ def _share(values: Values, rounding: float) -> tuple[float, float]:
         # Equal halves average to themselves with any weight, so they tell nothing. NaN fails every comparison.
         return np.nan, np.nan
     error = rounding * max(abs(first), abs(second)) / abs(first - second)
-    return (float(values.whole) - second) / (first - second), 0.001 + min(error, 0.2)
+    return (float(values.whole) - second) / (first - second), 0.001 + error
 
 
 def _same(a: jax.Array, b: jax.Array, rounding: float) -> bool:

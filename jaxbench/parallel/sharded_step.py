@@ -24,6 +24,7 @@ from jax.extend import core
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxbench.core.program import Program, TrainState
+from jaxbench.core.trees import ArrayTree
 from jaxbench.core.workload import Batch, CollectiveBounds, DeviceShare, Metrics, PyTree, TrainWorkload
 from jaxbench.errors import Unsupported, UserError
 from jaxbench.levers import GATHER
@@ -381,7 +382,7 @@ def _recomputed(params: dict[str, Any]) -> Callable[..., PyTree]:
     return run
 
 
-def largest_last(gradients: PyTree) -> PyTree:
+def largest_last(gradients: ArrayTree) -> ArrayTree:
     """`gradients`, with the largest of them, that of a block's activations, available only when the others are."""
     # A GPU's compiler drops barriers before it schedules. It may then compute the gradients of all parameters after
     # those of all activations, for which it keeps the activations of all blocks. A comparison is no barrier, so it

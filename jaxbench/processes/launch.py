@@ -161,7 +161,7 @@ def listen(launch: Position, *, all_within_s: float = JOIN_LIMIT_S, require_all:
                     break
                 for connection in connections.values():
                     connection.close()
-                raise _not_all(launch) from None
+                raise _not_all(launch, all_within_s) from None
             join = connection.read()
             if isinstance(join, Join) and 0 < join.process < launch.processes and join.process not in connections:
                 connections[join.process] = connection
@@ -185,21 +185,21 @@ def connect(launch: Position, wait_s: float = JOIN_LIMIT_S) -> Connection:
             break
         except OSError:  # process 0 may start later
             if time.monotonic() > deadline:
-                raise _not_all(launch) from None
+                raise _not_all(launch, wait_s) from None
             time.sleep(0.2)
     connection = Connection(connected, wait_s)
     connection.send(Join(process=launch.process))
     if connection.read() is None:
         connection.close()
-        raise _not_all(launch)
+        raise _not_all(launch, wait_s)
     connected.settimeout(LEADER_LOST_S)
     connection.beat()
     return connection
 
 
-def _not_all(launch: Position) -> UserError:
+def _not_all(launch: Position, within_s: float) -> UserError:
     return UserError(
-        f"not all of {launch.processes} processes came to {launch.address} within {JOIN_LIMIT_S} s: start each with a "
+        f"not all of {launch.processes} processes came to {launch.address} within {within_s:g} s: start each with a "
         "--process of its own, the same --coordinator, and a network that lets them reach it."
     )
 

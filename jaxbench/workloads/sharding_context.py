@@ -32,7 +32,7 @@ class ShardingContext:
     tensor: mapped axis that splits heads, hidden units and vocabulary: a layer is given its device's parameters.
     sequence: whether positions are split over `tensor` between the tensor-parallel products.
     context: mapped axis that splits positions everywhere, in the order of `own_positions`.
-    ulysses: whether attention exchanges positions for heads over `context`; otherwise keys and values travel a ring.
+    ulysses: whether attention exchanges positions for heads over `context`; otherwise keys and values travel.
     expert: mapped axis that splits the experts of a mixture.
     """
 

@@ -154,13 +154,12 @@ def test_a_worker_that_has_ended_leaves_no_pipe_open(joined):
     until(lambda: len(os.listdir("/proc/self/fd")) == before, 5)
 
 
-def test_a_stranger_and_a_second_process_of_a_number_do_not_join(monkeypatch):
-    monkeypatch.setattr(launch_lib, "JOIN_LIMIT_S", 3.0)
+def test_a_stranger_and_a_second_process_of_a_number_do_not_join():
     address = start.free_address()
     leader, follower = (Position(address=address, processes=3, process=process) for process in (0, 1))
     with ThreadPoolExecutor() as threads:
-        listening = threads.submit(launch_lib.listen, leader)
-        second = [threads.submit(launch_lib.connect, follower) for _ in range(2)]
+        listening = threads.submit(launch_lib.listen, leader, all_within_s=2)
+        second = [threads.submit(launch_lib.connect, follower, wait_s=2) for _ in range(2)]
 
         def disturb() -> bool:
             with contextlib.suppress(ConnectionRefusedError), socket.create_connection((leader.host, leader.port)) as s:
@@ -170,7 +169,9 @@ def test_a_stranger_and_a_second_process_of_a_number_do_not_join(monkeypatch):
 
         until(disturb)  # its thread may not listen yet
         for waiting in (listening, *second):
-            with pytest.raises(UserError, match="^not all of 3 processes came to 127.0.0.1:.*process of its own"):
+            with pytest.raises(
+                UserError, match="^not all of 3 processes came to 127.0.0.1:.* within 2 s: start .*process of its own"
+            ):
                 waiting.result()
 
 

@@ -1,8 +1,7 @@
 # Copyright 2026 The jaxbench authors. SPDX-License-Identifier: Apache-2.0
 """Context parallelism: each device holds a part of every sequence (see `sharding_context.own_positions`).
 
-Keys and values travel around a ring in every attention (models/attention.py); gradients are averaged as in data
-parallelism.
+Keys and values travel in every attention (models/ring.py); gradients are averaged as in data parallelism.
 """
 
 from __future__ import annotations

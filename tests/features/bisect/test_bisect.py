@@ -12,6 +12,7 @@ import time
 
 import pytest
 from doorway import command, environment, jaxbench
+from thin import thin
 
 from benchmarks import planted
 from jaxbench.environments import release, tools
@@ -87,16 +88,18 @@ def test_too_few_pairs_cannot_tell(variables, tmp_path):
     assert done.returncode == 2 and "Cannot tell whether pace==1.5 is slower" in done.stdout, done.stdout + done.stderr
 
 
-def test_what_cannot_run_ends_in_one_sentence(variables, tmp_path):
-    cases = (
-        ("--from=pace==1.0", "--to=pace==1.7", "nearest versions", PROGRAM),
-        ("--from=pace==1.0", "--to=pace==1.1", "is 'none', not a number. Correct the program", "print('none')"),
-        ("--from=pace==1.0", "--to=pace==1.1", "exit code 1 (ValueError: so)", "raise ValueError('so')"),
-    )
-    for first, last, said, code in cases:
-        done = bisect(tmp_path, variables, first, last, code=code)
-        assert done.returncode == 3 and said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
-        assert not (tmp_path / "out" / "bisect.html").exists()
+CANNOT_RUN = [
+    ("--to=pace==1.1", "is 'none', not a number. Correct the program", "print('none')"),
+    ("--to=pace==1.7", "nearest versions", PROGRAM),
+    ("--to=pace==1.1", "exit code 1 (ValueError: so)", "raise ValueError('so')"),
+]
+
+
+@pytest.mark.parametrize(("last", "said", "code"), thin(CANNOT_RUN, 1))
+def test_what_cannot_run_ends_in_one_sentence(variables, tmp_path, last, said, code):
+    done = bisect(tmp_path, variables, "--from=pace==1.0", last, code=code)
+    assert done.returncode == 3 and said in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+    assert not (tmp_path / "out" / "bisect.html").exists()
 
 
 def test_an_interrupt_loses_no_pair(variables, tmp_path):
