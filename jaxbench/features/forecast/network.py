@@ -92,11 +92,12 @@ class Torus:
     chip: int = 1
 
     def seconds(self, collective: Collective, stride: int) -> float:
-        if 1 < collective.group <= self.chip:
+        if collective.group > 1 and (collective.group - 1) * max(1, stride) < self.chip:
             return self.link.alpha_s + collective.wire_bytes / (6 * self.link.bytes_per_s)
         if self.chip > 1:  # the links are those of the chip: as many bytes leave it as with one device on each
-            chips = dataclasses.replace(collective, group=-(-collective.group // self.chip))
-            return dataclasses.replace(self, chip=1).seconds(chips, stride)
+            on_one = max(1, self.chip // max(1, stride))  # members of the group
+            chips = dataclasses.replace(collective, group=-(-collective.group // on_one))
+            return dataclasses.replace(self, chip=1).seconds(chips, stride // self.chip)
         sides = self._sides(collective.group)
         if not sides or not collective.wire_bytes:
             return 0.0

@@ -42,6 +42,14 @@ def test_a_message_crosses_the_links_between_two_chips_and_shares_each_with_thos
     assert cube.seconds(message(10**9, 2, "collective-permute"), 4) == pytest.approx(1e-6 + 1.0)
 
 
+@pytest.mark.parametrize(("stride", "seconds"), [(1, 1 / 6), (2, 1.0), (4, 2.0)])
+def test_two_devices_that_swap_are_on_one_chip_only_if_they_are_neighbours(stride, seconds):
+    """Of a slice with two devices on a chip: a link between chips is one for two places of a device."""
+    slice_ = Torus(shape=(4, 8), link=HOP, ring=16, chip=2)
+    found = slice_.seconds(message(10**9, 2, "collective-permute"), stride)
+    assert found == pytest.approx(seconds, rel=1e-4)
+
+
 def test_a_group_sends_through_as_many_adapters_as_it_has_members_on_a_host():
     inside, between = AlphaBetaLink(alpha_s=1e-5, bytes_per_s=1e11), AlphaBetaLink(alpha_s=1e-3, bytes_per_s=1e10)
     hosts = Hosts(host=8, inside={"": inside}, between=between)
