@@ -69,9 +69,9 @@ class Stop:
             signal.signal(*self._before.popitem())
 
     def __exit__(self, *error: object) -> None:
-        self._restore()
-        if self.name is None:
+        if self._before:  # no signal has come, so none is left to spare
             interrupts.spare(False)
+        self._restore()
 
 
 def of_signals() -> Stop:
