@@ -92,7 +92,7 @@ def test_heads_of_keys_that_queries_share_travel_once(mesh, ulysses, kind, share
     for heads in (2, 8):
         report = tried(mesh, ulysses=ulysses, **{"model.kv_heads": heads})
         moved.append(sum(c.elements for c in report.collectives if c.kind == kind))
-    assert moved[0] == pytest.approx(share * moved[1])
+    assert moved[0] == round(share * moved[1])
 
 
 @pytest.mark.parametrize(("gather", "times"), [("each", 8), ("once", 1), ("once_summed", 1)])

@@ -78,7 +78,7 @@ def test_a_kernel_takes_heads_that_share_keys_and_more_keys_than_queries(interpr
     assert_same_part(flash.part_kernels(qkv[0].shape, masked=masked)[platform], masked, qkv)
 
 
-def test_no_kernel_of_a_gpu_has_repeated_keys(monkeypatch):
+def test_no_kernel_of_a_gpu_has_repeated_keys():
     """Queries of heads that share keys are further positions of one head, and the keys of four devices one array."""
     q, k, v = shared_and_further(drawn(128, heads=8).astype(jnp.bfloat16))
     part = flash.part_kernels(q.shape, masked=False)["cuda"]
